@@ -1,0 +1,48 @@
+/* The plan of a run: what the launcher tells the runtime. One file, named by the environment variable STEM_PLAN, mapped by
+ * the runtime; freestanding, so that every recorder can read it.
+ *
+ *   struct stem_plan_header, then records: struct stem_plan_item followed by `size` bytes, padded to 8.
+ *
+ * Without a plan (STEM_RECORD=dir ./prog) the options come from the environment: STEM_MODE, STEM_SEED, ...
+ */
+#ifndef STEM_TRACE_PLAN_H
+#define STEM_TRACE_PLAN_H
+
+#include <stdint.h>
+
+#define STEM_PLAN_MAGIC 0x4e414c504d455453ull /* "STEMPLAN" */
+#define STEM_PLAN_VERSION 1u
+#define STEM_PLAN_ENV "STEM_PLAN"
+#define STEM_RECORD_ENV "STEM_RECORD" /* folder that traces go to; set by `stem record` as well */
+
+struct stem_plan_header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t items;
+};
+
+enum stem_plan_type {
+  STEM_PLAN_OPTION, /* "key=value": mode=default|random|pct|guided|parallel, seed=N, switch=one in N, depth=N (pct),
+                       expressions=0|1, libdir=where stem-collect is, ... */
+  STEM_PLAN_THREAD, /* a thread's creation path; the k-th such item is thread k of the steps below */
+  STEM_PLAN_STEPS,  /* struct stem_plan_step[] */
+  STEM_PLAN_INPUT,  /* name, NUL, bytes: given to the next input of that name; several of one name: in order */
+  STEM_PLAN_FEED,   /* uint32_t thread, kind of answer, NUL, bytes: fed back in order per thread */
+};
+
+struct stem_plan_item {
+  uint32_t type; /* enum stem_plan_type */
+  uint32_t size;
+};
+
+/* Let `thread` execute `count` visible operations. If site_key is not 0, the last of them must be at that site, and of
+ * that kind if kind is not 0 (1 + STEM_KIND_...); anything else is a divergence. */
+struct stem_plan_step {
+  uint64_t site_key;
+  uint32_t thread;
+  uint32_t count;
+  uint32_t kind;
+  uint32_t wakes; /* the step's last operation is a signal and wakes this thread: 1 + thread; 0: oldest waiter */
+};
+
+#endif
