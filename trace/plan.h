@@ -4,6 +4,11 @@
  *   struct stem_plan_header, then records: struct stem_plan_item followed by `size` bytes, padded to 8.
  *
  * Without a plan (STEM_RECORD=dir ./prog) the options come from the environment: STEM_MODE, STEM_SEED, ...
+ *
+ * Where traces go: stem-collect creates <STEM_RECORD>/<program>-<pid>.stemtrace and holds flock(LOCK_EX) on it until it is
+ * finished, so that the launcher knows by locking it when it is complete. stem_control.collector_pid is set only once the
+ * file is there and locked: a program that has begun to record cannot end without leaving its file. The collector ignores
+ * SIGINT, SIGTERM, SIGHUP, SIGXFSZ and SIGPIPE.
  */
 #ifndef STEM_TRACE_PLAN_H
 #define STEM_TRACE_PLAN_H
@@ -22,8 +27,13 @@ struct stem_plan_header {
 };
 
 enum stem_plan_type {
-  STEM_PLAN_OPTION, /* "key=value": mode=default|random|pct|guided|parallel, seed=N, switch=one in N, depth=N (pct),
-                       expressions=0|1, libdir=where stem-collect is, ... */
+  STEM_PLAN_OPTION, /* "key=value":
+                         mode=default|random|pct|guided|parallel   seed=N   switch=one in N   depth=N (pct)
+                         expressions=0|1   libdir=where stem-collect is
+                         symbolic-argv=1   symbolic-stdin=bytes at most   symbolic-file=path (may be repeated)
+                         stop=N: call __stem_stop_here() just before visible operation N of the run (from 0); stop=last:
+                           just before the last operation that the steps name. For debuggers.
+                       An option that the runtime does not know is ignored. */
   STEM_PLAN_THREAD, /* a thread's creation path; the k-th such item is thread k of the steps below */
   STEM_PLAN_STEPS,  /* struct stem_plan_step[] */
   STEM_PLAN_INPUT,  /* name, NUL, bytes: given to the next input of that name; several of one name: in order */
