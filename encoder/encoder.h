@@ -1,0 +1,74 @@
+// A trace as constraints, after the paper: order, semantics, matching, def-use (docs/soundness.md). One file each:
+//
+//   order_program.cpp    program order, create/join, allocation and release, end of the run
+//   order_locks.cpp      mutexes, atomic sections, read-write locks
+//   order_cond.cpp       condition variables with signal/broadcast matching
+//   order_sync.cpp       semaphores, barriers, once
+//   semantics.cpp        bit-vector expressions, branches and pins, opaque values
+//   matching.cpp         which write each byte of each read takes
+//   defuse.cpp           the pair that is asked for
+//   paper.cpp            the paper's formula, literally, as the baseline
+//
+// An Encoder is one formula over a scope of the trace, built once for a read r (PREFIX) or once for all (FULL); a pair is
+// asked by assumption, so pairs of one read share what the solver has learnt. Encoding is cheap, solving is not: give it
+// the smallest scope that is known to matter. Z3 does not appear in this header.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/event.h"
+
+namespace stem::encoder {
+
+constexpr uint32_t kInitial = trace::kNone;  // the definition that was there from the start
+
+// What "feasible" asks of the rest of the trace (docs/soundness.md).
+enum class Meaning : uint8_t {
+  Prefix,  // only what comes before r executes as recorded; what r reads and all after it is free
+  Full,    // the whole trace still executes
+};
+
+struct Options {
+  Meaning meaning = Meaning::Prefix;
+  bool paper = false;          // the paper's formula, FULL, with a fresh solver for every pair
+  unsigned timeout_ms = 5000;  // per pair; 0: none
+  std::string dump;            // folder that every query is written to as <name>.smt2; empty: none
+  bool free_inputs = true;     // false: inputs keep their recorded values
+};
+
+// Which events may execute before r: for each thread a prefix of its recorded events. SAT within a scope is SAT; UNSAT is
+// UNSAT within the scope only, unless the scope is everything.
+struct Scope {
+  std::vector<uint32_t> length;  // by thread: how many of its events, from its first; empty: all events of all threads
+};
+
+struct Answer {
+  enum class Kind : uint8_t { Feasible, Infeasible, Unknown };
+  Kind kind = Kind::Unknown;
+  std::string name;                  // of the query: "pair_w12_r30"
+  std::string reason;                // Unknown: why ("timeout", "canceled", ...)
+  std::vector<uint32_t> schedule;    // Feasible: events in order, up to and with r (PREFIX), or all (FULL)
+  std::vector<trace::Input> inputs;  // Feasible
+  double seconds = 0;                // encoding and solving
+};
+
+class Encoder {
+ public:
+  // Keeps a reference to the trace. Throws UserError when options.dump cannot be written.
+  Encoder(const trace::Trace& trace, Options options, Scope scope = {});
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  // Can r take at least one byte from w (kInitial: from the start)? Incremental over the pairs of one read.
+  Answer decide(uint32_t w, uint32_t r);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stem::encoder

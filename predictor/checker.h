@@ -1,0 +1,35 @@
+// Re-executes a witness on the trace's own semantics, without Z3 and without a line of the engine that found it.
+//
+// It walks the schedule event by event with a concrete memory, lock, condition and semaphore state, evaluates expressions
+// with the values actually read along the way, and refuses at the first event that could not happen then and there. The
+// rules are those of docs/soundness.md. Linear in the schedule (times the size of the expressions it evaluates).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "predictor/verdict.h"
+
+namespace stem::predictor {
+
+struct Rejection {
+  uint32_t step = 0;     // position in the schedule
+  std::string reason;    // "thread main/1 locks m, which main/2 holds"
+};
+
+// Nothing: the witness is good. Set-up (memory at the start, objects, barrier groups) is computed once per trace.
+class Checker {
+ public:
+  explicit Checker(const trace::Trace& trace);
+  ~Checker();
+  Checker(Checker&&) noexcept;
+  std::optional<Rejection> check(const Witness& witness, Meaning meaning = Meaning::Prefix) const;
+
+ private:
+  struct Static;
+  const trace::Trace& trace_;
+  std::unique_ptr<const Static> static_;
+};
+
+}  // namespace stem::predictor
