@@ -21,7 +21,16 @@
 
 #define STEM_RAW_MAGIC 0x5741524d45545321ull /* "!STEMRAW" */
 #define STEM_RAW_VERSION 1u
+
+/* How the collector is started: environment and descriptors are inherited. STEM_FD names the memfd; STEM_LIFE_FD the read
+ * end of a pipe whose write end only the program holds (close-on-exec): end of file means that the program is gone or
+ * became another by exec, so drain what is there and finish. */
 #define STEM_RAW_ENV "STEM_FD"
+#define STEM_RAW_LIFE_ENV "STEM_LIFE_FD"
+
+/* Exit codes of a program that the runtime had to end (the trace's last event says the same). */
+#define STEM_EXIT_DEADLOCK 97
+#define STEM_EXIT_LIVELOCK 98
 
 enum {
 #define STEM_EVENT(Name, text, visible) STEM_KIND_##Name,
@@ -30,8 +39,10 @@ enum {
   STEM_RAW_Switch = 0xC0, /* value: thread index (serialised streams only) */
   STEM_RAW_Thread,        /* defines a thread: value: index; expr: parent index; then two blobs: path, start function */
   STEM_RAW_Expr,          /* next expression id of this thread; see stem_expr_head */
-  STEM_RAW_Expr2,         /* precedes an Expr that has a third operand or two constants: value: second constant; expr: id */
-  STEM_RAW_Value2,        /* value: Event.value2 of the record before it */
+  STEM_RAW_Expr2,         /* precedes an Ite's Expr record and holds its third operand: expr: id (0: constant, in value).
+                             The Expr record then holds condition (expr) and second operand (site, or 0 and value) */
+  STEM_RAW_Value2,        /* value: Event.value2 of the thread's last Rmw or Exit; expr: Event.expr of that Rmw. Between the
+                             two stand at most the Expr records that the written value needs, never a visible event */
   STEM_RAW_Blob,          /* value: length; aux: enum stem_blob; the bytes follow in (length + 23) / 24 records */
   STEM_RAW_Module,        /* a loaded ELF object: addr: load bias; value: address of its first site record; expr: number of
                              bytes of site records; then a blob: its path. Before the first record that uses its sites. */
@@ -53,7 +64,8 @@ struct stem_rec {
   uint32_t site;
 };
 
-/* aux of memory accesses: the size in bytes in bits 0-3, and these. For other events aux holds trace::Flag bits 0-7. */
+/* aux of memory accesses: the size in bytes in bits 0-3, and these. For other events aux holds trace::Flag bits 0-7, and
+ * for synchronisation events (which have no expression) expr holds bits 8-15, in place. */
 #define STEM_AUX_ATOMIC 0x10u
 #define STEM_AUX_LEAF 0x20u   /* Read, Rmw: this read takes the thread's next expression id */
 #define STEM_AUX_PINNED 0x40u /* Read, Rmw: its value is pinned at once */
@@ -93,6 +105,7 @@ struct stem_hot {
   struct stem_rec* cursor; /* where the next record goes (producer's address) */
   struct stem_rec* limit;  /* end of the chunk */
   int64_t countdown;       /* visible operations left before the scheduler must be asked; <= 0 always asks */
+                           /* nothing recorded, or parallel recording: cursor == limit == 0, so every access calls */
 };
 
 enum stem_chunk_state { STEM_CHUNK_FREE, STEM_CHUNK_FILLING, STEM_CHUNK_FULL };
@@ -113,7 +126,8 @@ struct stem_control {
   uint64_t base;           /* address of the mapping in the producer */
   uint32_t producer_pid;
   uint32_t collector_pid;  /* 0 until it is there */
-  uint32_t closing;        /* set by the producer at an orderly end: drain and finish */
+  uint32_t closing;        /* 1: set by the producer at an orderly end: drain and finish; 2: set by the collector (and
+                              wake_producer woken) once the trace file is complete */
   uint32_t failed;         /* set by the collector: it could not write (disk full); the program runs on unrecorded */
   uint32_t wake_collector; /* futex words */
   uint32_t wake_producer;

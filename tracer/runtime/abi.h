@@ -1,5 +1,23 @@
 /* The thread-local and global state that instrumented code touches directly. The pass addresses it by offset, so both
- * sides include this header. The functions are in abi.def. */
+ * sides include this header. The functions are in abi.def.
+ *
+ *   extern struct stem_hot __stem_hot;                 trace/raw.h; a page of its own, global
+ *   extern _Thread_local struct stem_tls __stem_tls;   initial-exec
+ *
+ * The inline fast path of a load (a store likewise), exactly:
+ *
+ *   if (__stem_hot.cursor < __stem_hot.limit && __stem_hot.countdown > 0) {
+ *     struct stem_rec* r = __stem_hot.cursor;
+ *     __stem_hot.countdown--;
+ *     r->head = head(kind, aux, address);  r->site = site;     before the access: if it faults, the runtime finds them
+ *     r->value = value = *address;         r->expr = id;       id of what a store writes, 0 for a load
+ *     __stem_hot.cursor = r + 1;
+ *     with STEM_AUX_LEAF: id of the value = __stem_tls.next_id++;
+ *   } else
+ *     value = __stem_load(address, aux, site);
+ *
+ * countdown is not decremented when the fast path is not taken: the slow path counts for itself, so that calling it
+ * always is correct. Nothing else may come between the test and the new cursor (no call, no other record). */
 #ifndef STEM_TRACER_RUNTIME_ABI_H
 #define STEM_TRACER_RUNTIME_ABI_H
 
