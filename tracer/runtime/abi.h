@@ -29,7 +29,8 @@ struct stem_tls {
   uint32_t next_id;      /* expression id that the next leaf or node of this thread takes; starts at 1 */
   uint32_t result_id;    /* id of the value that the last runtime call or instrumented callee returned */
   uint32_t shadow_live;  /* how many private locations of this thread hold symbolic values; 0 lets inline code skip */
-  uint32_t reserved;
+  uint32_t arg_count;    /* between instrumented functions: how many args were left; 0: all concrete. Intercepted functions
+                            need not look: for them all arguments were left when callee matches */
   const void* callee;    /* for whom args were left */
   const void* returner;  /* who left result_id */
   const void* site;      /* site of the intercepted call under way */
