@@ -60,6 +60,8 @@ struct Event {
   uint16_t flags = 0;
   Kind kind = Kind::Start;
   uint8_t size = 0;        // bytes, 1 to 8 (memory accesses)
+
+  bool operator==(const Event&) const = default;
 };
 
 struct Expr {
@@ -67,6 +69,8 @@ struct Expr {
   uint8_t width = 0;  // bits of the result
   ExprId a = 0, b = 0, c = 0;
   uint64_t value = 0;
+
+  bool operator==(const Expr&) const = default;
 };
 
 // A static program point. The key is structural (function, kind, variable, ordinal among its like), so it survives edits
@@ -79,12 +83,16 @@ struct Site {
   std::string function;  // as the programmer would write it
   std::string text;      // the variable or operation as the programmer would write it: q->head, table[i]
   std::string path;      // field path below the innermost object the access names: .head, [].next
+
+  bool operator==(const Site&) const = default;
 };
 
 struct Thread {
   std::string path;        // creation path: "main", "main/1" for its first child, "main/1/2"; independent of scheduling
   ThreadId parent = kNone;
   std::string start;       // the function it runs
+
+  bool operator==(const Thread&) const = default;
 };
 
 enum class ObjectKind : uint8_t { Unknown, Global, Heap, Stack, Tls, Sync };
@@ -98,17 +106,25 @@ struct Object {
   uint32_t born = kNone;   // index of its Alloc event; kNone when it was there from the start
   SiteId site = 0;         // where it was allocated
   std::string identity;    // equal in two runs for the same object: name, plus thread path and ordinal where there are many
+  bool zeroed = false;     // its memory starts as zero (.bss, calloc)
+  std::vector<uint8_t> initial;  // what its memory starts with, where known (.data); empty otherwise
+
+  bool operator==(const Object&) const = default;
 };
 
 struct Input {
   std::string name;
   std::vector<uint8_t> bytes;
+
+  bool operator==(const Input&) const = default;
 };
 
 // One answer of the outside world, fed back on replay: kind ("time", "getrandom", "read"), and the bytes.
 struct Nondet {
   std::string what;
   std::vector<uint8_t> bytes;
+
+  bool operator==(const Nondet&) const = default;
 };
 
 enum class Outcome : uint8_t { Exited, Signalled, Deadlock, Livelock, Diverged, AssertFailed, Truncated };
@@ -123,6 +139,8 @@ struct Meta {
   std::string mode;                  // "default", "random", "pct", "guided", "parallel"
   uint64_t seed = 0;
   bool semantics = true;             // false: no expressions were recorded
+
+  bool operator==(const Meta&) const = default;
 };
 
 // A whole run in memory. For traces too large for that, see trace/reader.h.
@@ -138,6 +156,8 @@ struct Trace {
   std::vector<Event> events;
   Outcome outcome = Outcome::Truncated;
   int exit_code = 0;  // or the signal
+
+  bool operator==(const Trace&) const = default;
 };
 
 }  // namespace stem::trace
