@@ -1,0 +1,127 @@
+#include "static/objects.h"
+
+#include <llvm/IR/DerivedTypes.h>
+
+namespace stem::analysis {
+
+namespace {
+
+// An untyped object tells apart the offsets below this; past it everything is `any`.
+constexpr uint64_t kMaxUntypedOffset = 1024;
+
+uint64_t size_of(const llvm::DataLayout& layout, llvm::Type* type) {
+  return type && type->isSized() ? layout.getTypeAllocSize(type).getKnownMinValue() : 0;
+}
+
+}  // namespace
+
+Objects::Objects(const llvm::DataLayout& layout) : layout_(layout) { objects_.emplace_back(); }
+
+ObjectId Objects::add(ObjectKind kind, const llvm::Value* value, llvm::Type* type) {
+  auto [entry, fresh] = by_value_.try_emplace(value, static_cast<ObjectId>(objects_.size()));
+  if (fresh) objects_.push_back({kind, value, type, {}});
+  return entry->second;
+}
+
+ObjectId Objects::find(const llvm::Value* value) const {
+  auto entry = by_value_.find(value);
+  return entry == by_value_.end() ? UINT32_MAX : entry->second;
+}
+
+LocationId Objects::intern(ObjectId object, uint32_t offset) {
+  auto [entry, fresh] = index_.try_emplace(static_cast<uint64_t>(object) << 32 | offset, locations_.size());
+  if (fresh) {
+    locations_.push_back({object, offset});
+    objects_[object].locations.push_back(entry->second);
+  }
+  return entry->second;
+}
+
+// The offset of the same field in the first element of every array it lies in.
+uint64_t Objects::reduce(llvm::Type* type, uint64_t offset) const {
+  uint64_t base = 0;
+  for (;;) {
+    uint64_t size = size_of(layout_, type);
+    if (size == 0) return base;
+    offset %= size;
+    if (auto* array = llvm::dyn_cast<llvm::ArrayType>(type)) {
+      type = array->getElementType();
+    } else if (auto* structure = llvm::dyn_cast<llvm::StructType>(type)) {
+      const llvm::StructLayout* fields = layout_.getStructLayout(structure);
+      unsigned field = fields->getElementContainingOffset(offset);
+      uint64_t start = fields->getElementOffset(field).getKnownMinValue();
+      base += start;
+      offset -= start;
+      type = structure->getElementType(field);
+      if (offset >= size_of(layout_, type)) return base + offset;  // padding
+    } else {
+      return base + offset;
+    }
+  }
+}
+
+// Does moving by multiples of `stride` from this offset stay on the same field of some enclosing array?
+bool Objects::covers_stride(llvm::Type* type, uint64_t offset, uint64_t stride) const {
+  for (;;) {
+    uint64_t size = size_of(layout_, type);
+    if (size == 0) return false;
+    if (stride % size == 0) return true;
+    offset %= size;
+    if (auto* array = llvm::dyn_cast<llvm::ArrayType>(type)) {
+      type = array->getElementType();
+    } else if (auto* structure = llvm::dyn_cast<llvm::StructType>(type)) {
+      const llvm::StructLayout* fields = layout_.getStructLayout(structure);
+      unsigned field = fields->getElementContainingOffset(offset);
+      offset -= fields->getElementOffset(field).getKnownMinValue();
+      type = structure->getElementType(field);
+    } else {
+      return false;
+    }
+  }
+}
+
+LocationId Objects::location(ObjectId object, uint64_t offset) {
+  const Object& target = objects_[object];
+  switch (target.kind) {
+    case ObjectKind::External:
+    case ObjectKind::Function:
+      return intern(object, 0);
+    case ObjectKind::Global:
+    case ObjectKind::Stack:
+    case ObjectKind::Heap:
+      break;
+  }
+  if (size_of(layout_, target.type) > 0) return intern(object, static_cast<uint32_t>(reduce(target.type, offset)));
+  return offset < kMaxUntypedOffset ? intern(object, static_cast<uint32_t>(offset)) : any(object);
+}
+
+LocationId Objects::any(ObjectId object) {
+  bool opaque = objects_[object].kind == ObjectKind::External || objects_[object].kind == ObjectKind::Function;
+  return intern(object, opaque ? 0 : kAnyOffset);
+}
+
+LocationId Objects::move(LocationId from, int64_t offset, const std::vector<uint64_t>& strides) {
+  Location start = locations_[from];
+  if (start.offset == kAnyOffset) return from;
+  llvm::Type* type = objects_[start.object].type;
+  uint64_t size = size_of(layout_, type);
+  int64_t target = static_cast<int64_t>(start.offset) + offset;
+  if (size > 0) {
+    target %= static_cast<int64_t>(size);
+    if (target < 0) target += static_cast<int64_t>(size);
+  } else if (target < 0) {
+    return any(start.object);
+  }
+  for (uint64_t stride : strides)
+    if (size == 0 || !covers_stride(type, static_cast<uint64_t>(target), stride)) return any(start.object);
+  return location(start.object, static_cast<uint64_t>(target));
+}
+
+bool Objects::overlap(LocationId a, uint64_t a_size, LocationId b, uint64_t b_size) const {
+  const Location &x = locations_[a], &y = locations_[b];
+  if (x.object != y.object) return false;
+  if (x.offset == kAnyOffset || y.offset == kAnyOffset) return true;
+  return x.offset < y.offset + b_size && y.offset < x.offset + a_size;
+}
+
+}  // namespace stem::analysis
