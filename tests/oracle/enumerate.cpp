@@ -87,8 +87,12 @@ class Enumerator {
     std::vector<uint32_t> writer(byte_.size(), predictor::kInitial);
     source_.resize(events_.size());
     for (auto& [place, number] : byte_) {
-      if (place.first == trace::kNone || trace_.objects[place.first].born == trace::kNone) continue;
-      if (events_[trace_.objects[place.first].born].flags & trace::kZeroed) initial_[number].known = touched[number] = true;
+      if (place.first == trace::kNone) continue;
+      const trace::Object& object = trace_.objects[place.first];
+      const uint64_t offset = place.second - object.base;
+      if (object.zeroed) initial_[number].known = touched[number] = true;
+      if (offset < object.initial.size())
+        initial_[number] = {object.initial[offset], true, predictor::kInitial}, touched[number] = true;
     }
     for (uint32_t i = 0; i < events_.size(); ++i) {
       const Event& e = events_[i];

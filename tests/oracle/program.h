@@ -1,7 +1,7 @@
 // Random small multithreaded programs: what they are made of, how they run, and what a recorder would have written.
 //
 // A program is structured (branches nest, locks bracket their bodies), so that it can be shrunk by removing statements.
-// Locals are 32-bit and start at 0; a load puts a shared variable, zero-extended, into a local.
+// Locals are 32-bit and start at 0; a load puts a shared variable, cut or extended, into a local.
 #pragma once
 
 #include <cstdint>
