@@ -123,4 +123,32 @@ void lib_branch(struct lib_value v, const void* site);                          
 /* Holds which byte of the chunk is its first zero (size: none is). */
 void lib_hold_end(struct lib_chunk chunk, const void* site);
 
+/* --- answers of the outside world (nondet.c) ------------------------------------------------------------------------------- */
+
+/* True where a model has to record and schedule: a recorded process, a thread the runtime knows. */
+static inline bool lib_live(void) { return stem_on && stem_current; }
+
+/* What a call to the outside gave: its result, errno, and bytes that it left in memory. */
+struct lib_answer {
+  int64_t result;
+  int32_t error;
+  uint32_t size;
+  const void* bytes; /* valid until the plan is unmapped, i.e. always */
+};
+
+/* Replay: the thread's next answer, of the kind `what`; errno is set from it. False: there is none, ask the world. An answer
+ * of another kind is a divergence: it is reported once and the run goes on with what the world says. */
+bool lib_fed(const char* what, const void* site, struct lib_answer* answer);
+bool lib_feeding(void); /* the run is a replay with answers at all */
+
+/* Recording (a replay is recorded too): one Nondet event. Keeps errno. */
+void lib_record(const char* what, int64_t result, int error, const void* bytes, size_t size, const void* site);
+
+/* Puts bytes into the program's memory: as Write events when instrumented code called. Keeps errno. */
+void lib_give(const struct lib_call* call, void* to, const void* bytes, size_t n);
+
+/* The whole of it for a call whose answer is `result` and the n bytes at `bytes`, which `world` asks for; returns the result. */
+typedef int64_t (*lib_world)(void* context, void* bytes);
+int64_t lib_ask(const struct lib_call* call, const char* what, void* bytes, size_t n, lib_world world, void* context);
+
 #endif
