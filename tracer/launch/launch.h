@@ -57,6 +57,9 @@ RunResult run(const trace::Test& test, const Options& options);
 // Whether STEM is inside an ELF file; throws UserError when the file cannot be read.
 bool is_instrumented(const std::string& program);
 
+// The build id of an ELF file as hex; empty if it has none.
+std::string build_id(const std::string& program);
+
 // Where `name` would be found by the shell; empty if nowhere.
 std::string find_program(const std::string& name);
 

@@ -1,0 +1,30 @@
+// Two threads add one each without a lock. The schedule puts one's write between the other's read and write.
+// CASE lost:
+// SCHEDULE: main:3 main/1:2 main/2:4 main/1:2
+// STDOUT: ^1\n$
+// EVENTS: R18(n)=0 R18(n)=0 W18(n)=1 W18(n)=1
+// CASE kept:
+// SCHEDULE: main:3 main/1:4 main/2:4
+// STDOUT: ^2\n$
+// EVENTS: R18(n)=0 W18(n)=1 R18(n)=1 W18(n)=2
+#include <pthread.h>
+#include <stdio.h>
+
+static int n;
+
+static void* add(void* argument) {
+
+
+  n = n + 1;
+  return argument;
+}
+
+int main(void) {
+  pthread_t t[2];
+  pthread_create(&t[0], 0, add, 0);
+  pthread_create(&t[1], 0, add, 0);
+  pthread_join(t[0], 0);
+  pthread_join(t[1], 0);
+  printf("%d\n", n);
+  return 0;
+}
