@@ -154,6 +154,7 @@ struct Trace {
   std::vector<Nondet> nondets;
   std::vector<Expr> exprs{1};
   std::vector<Event> events;
+  std::vector<std::string> messages;  // what the run had to say (a deadlock, a divergence): JSON, see tracer/launch/message.h
   Outcome outcome = Outcome::Truncated;
   int exit_code = 0;  // or the signal
 

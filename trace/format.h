@@ -36,6 +36,7 @@ enum TableRecord : uint8_t {
   kTableInput,     // name, blob
   kTableNondet,    // what, blob
   kTableDrop,      // object: nothing in later blocks refers to it
+  kTableMessage,   // blob
   kTableEnd,       // outcome, exit code, number of events
 };
 

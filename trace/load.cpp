@@ -28,6 +28,7 @@ Trace load(Reader& reader) {
   trace.variables = reader.variables();
   trace.inputs = reader.inputs();
   trace.nondets = reader.nondets();
+  trace.messages = reader.messages();
   trace.outcome = reader.outcome();
   trace.exit_code = reader.exit_code();
   // The leaf of an event that the file ends before, and what is built on it.
@@ -81,6 +82,7 @@ void save(const Trace& trace, const std::string& path) {
     for (const std::string& v : trace.variables) writer.add_variable(v);
     for (const Input& i : trace.inputs) writer.add_input(i);
     for (const Nondet& n : trace.nondets) writer.add_nondet(n);
+    for (const std::string& m : trace.messages) writer.add_message(m);
     auto put_exprs = [&](ExprId end) {
       while (writer.next_expr() < end) writer.add_expr(trace.exprs[writer.next_expr()]);
     };

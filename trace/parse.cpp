@@ -188,6 +188,9 @@ class Parser {
     } else if (first == "nondet") {
       next_ = 1;
       nondet();
+    } else if (first == "message") {
+      next_ = 1;
+      trace_.messages.push_back(word("text"));
     } else if (first == "outcome") {
       next_ = 1;
       outcome();

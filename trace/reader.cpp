@@ -363,6 +363,7 @@ bool Reader::table_record(uint8_t type) {
       nondets_.push_back(std::move(nondet));
       return true;
     }
+    case kTableMessage: messages_.push_back(t.blob()); return true;
     case kTableDrop: {
       uint64_t object = t.varint();
       if (object >= objects_.count()) return false;

@@ -57,6 +57,7 @@ class Reader {
   const std::vector<std::string>& variables() const { return variables_; }
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<Nondet>& nondets() const { return nondets_; }  // without keep_nondets: bytes of old ones are gone
+  const std::vector<std::string>& messages() const { return messages_; }
   uint32_t object_count() const { return objects_.count(); }
   // An object that no later event refers to may be gone: then an object without a name.
   Object object(uint32_t id) const;
@@ -93,6 +94,7 @@ class Reader {
   std::vector<std::string> variables_;
   std::vector<Input> inputs_;
   std::vector<Nondet> nondets_;
+  std::vector<std::string> messages_;
   ObjectStore objects_;
   std::unordered_map<uint32_t, uint64_t> ordinals_;
   uint64_t last_base_ = 0;

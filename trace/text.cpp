@@ -124,6 +124,8 @@ std::string print_event(uint64_t index, const Event& event, const std::string& w
   return out + "\n";
 }
 
+std::string print_message(const std::string& message) { return "message " + quote(message) + "\n"; }
+
 std::string print_outcome(Outcome outcome, int exit_code) {
   return fmt::format("outcome {} {}\n", quote(outcome_name(outcome)), exit_code);
 }
@@ -164,6 +166,7 @@ std::string print(const Trace& trace) {
     ++printed;
     out += print_expr(printed, trace.exprs[printed]);
   }
+  for (const std::string& message : trace.messages) out += print_message(message);
   return out + print_outcome(trace.outcome, trace.exit_code);
 }
 

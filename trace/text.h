@@ -26,6 +26,7 @@ std::string print_nondet(uint32_t id, const Nondet& nondet);
 std::string print_expr(ExprId id, const Expr& expr);
 // `where` is appended as a comment.
 std::string print_event(uint64_t index, const Event& event, const std::string& where);
+std::string print_message(const std::string& message);
 std::string print_outcome(Outcome outcome, int exit_code);
 
 // "main/1 queue.c:12:7 q->head", as people want to read it.

@@ -36,6 +36,11 @@ Writer::Writer(const std::string& path, const Meta& meta) : path_(path), encoder
   FileHeader header{};
   std::memcpy(header.magic, kFileMagic, sizeof header.magic);
   header.version = kFormatVersion;
+  set_meta(meta);
+  write_all(&header, sizeof header);
+}
+
+void Writer::set_meta(const Meta& meta) {
   auto& tables = encoder_->columns[kTables];
   tables.byte(kTableMeta);
   for (const auto* text : {&meta.recorder, &meta.program, &meta.build_id, &meta.cwd, &meta.mode}) tables.blob(*text);
@@ -43,7 +48,11 @@ Writer::Writer(const std::string& path, const Meta& meta) : path_(path), encoder
   tables.byte(meta.semantics);
   tables.varint(meta.argv.size());
   for (const auto& arg : meta.argv) tables.blob(arg);
-  write_all(&header, sizeof header);
+}
+
+void Writer::add_message(const std::string& message) {
+  encoder_->columns[kTables].byte(kTableMessage);
+  encoder_->columns[kTables].blob(message);
 }
 
 Writer::~Writer() {

@@ -32,6 +32,8 @@ class Writer {
   uint32_t add_variable(const std::string& name);
   uint32_t add_input(const Input& input);
   uint32_t add_nondet(const Nondet& nondet);
+  void add_message(const std::string& message);
+  void set_meta(const Meta& meta);    // instead of what was known at the start
   void drop_object(uint32_t object);  // no later event refers to it: a reader may forget it
 
   ExprId add_expr(const Expr& expr);

@@ -81,6 +81,7 @@ TEST_CASE("extreme values come back") {
   Builder b;
   b.trace().meta.cwd = std::string("\xff\xfe\n\0x", 5);
   Var far{~0ull - 3, 8, kNone, kNone};
+  b.trace().messages = {"", "two"};
   b.write(0, far, ~0ull);
   b.read(0, far, ~0ull);
   b.write(0, {0, 1, kNone, kNone}, 255);

@@ -12,6 +12,7 @@ Trace example() {
   Builder b;
   b.trace().meta.argv = {"./a", "tab\tquote\"\\\n\x01"};
   b.trace().nondets.push_back({"time", {1, 2, 255}});
+  b.trace().messages = {"{\"kind\":\"note\"}"};
   auto x = b.global("x", 4, 7);
   auto m = b.sync("m");
   auto in = b.input("a", 258, 4);
