@@ -286,12 +286,13 @@ Imported Store::import_run(const RunData& data) {
 
     Insert input(raw, "INSERT INTO run_input VALUES (?, ?, ?, ?)");
     for (size_t i = 0; i < data.inputs.size(); ++i) input(run, i, data.inputs[i].name, data.inputs[i].bytes);
-    Insert access(raw, "INSERT INTO access VALUES (?, ?, ?, ?, ?)");
+    Insert access(raw, "INSERT INTO access VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count");
     static constexpr const char* kinds[] = {"read", "write", "rmw"};
     for (const Access& a : data.accesses) access(run, writer.site(a.site), writer.variable(a.variable), kinds[a.kind], a.count);
-    Insert branch(raw, "INSERT INTO branch VALUES (?, ?, ?, ?)");
+    Insert branch(raw, "INSERT INTO branch VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count");
     for (const Branch& b : data.branches) branch(run, writer.site(b.site), b.outcome, b.count);
-    Insert follower(raw, "INSERT INTO follower VALUES (?, ?, ?, ?, ?, ?)");
+    Insert follower(raw, "INSERT INTO follower VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET same = same + excluded.same, "
+                    "different = different + excluded.different");
     for (const Follower& f : data.followers) {
       follower(run, writer.variable(f.variable), writer.site(f.first_site), writer.site(f.second_site), f.same, f.different);
     }

@@ -11,8 +11,8 @@
 #include "db/embedded.h"
 #include "db/store.h"
 #include "db/version.h"
-#include "running_example.h"
-#include "scratch.h"
+#include "tests/db/running_example.h"
+#include "tests/db/scratch.h"
 #include "util/error.h"
 
 using namespace stem;

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "db/store.h"
-#include "running_example.h"
-#include "scratch.h"
+#include "tests/db/running_example.h"
+#include "tests/db/scratch.h"
 
 using namespace stem;
 using namespace stem::db;

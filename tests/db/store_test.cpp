@@ -5,8 +5,8 @@
 #include <chrono>
 #include <set>
 
-#include "running_example.h"
-#include "scratch.h"
+#include "tests/db/running_example.h"
+#include "tests/db/scratch.h"
 #include "util/error.h"
 
 using namespace stem;

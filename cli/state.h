@@ -1,0 +1,26 @@
+// Where a project keeps what STEM knows: `.stem/` beside it, with stem.db, traces/ and ignore.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+
+namespace stem::cli {
+
+struct State {
+  std::filesystem::path project;  // the folder that holds .stem: paths in the database are below it
+  std::filesystem::path folder;   // .stem
+  std::filesystem::path database;
+  std::filesystem::path traces;
+  std::filesystem::path ignore;   // suppressions
+};
+
+// `--db FILE`, which every command that uses the database has. Empty: .stem/stem.db of the current folder or the nearest
+// folder above it that has one; where there is none, in the current folder (STEM_DIR names another place for .stem).
+CLI::Option* add_database_option(CLI::App& command, std::string& file);
+State find_state(const std::string& database_file = "");
+
+// Below the project's folder without it, anything else absolute: how files and programs are named in the database.
+std::string project_path(const State& state, const std::string& path, const std::string& relative_to = "");
+
+}  // namespace stem::cli

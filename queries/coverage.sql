@@ -1,0 +1,2 @@
+-- Coverage of each program, with its denominator.
+SELECT * FROM coverage;
