@@ -19,6 +19,7 @@
 #include "tracer/launch/message.h"
 #include "tracer/launch/plan_file.h"
 #include "tracer/launch/process.h"
+#include "tracer/launch/summary.h"
 #include "util/error.h"
 
 extern char** environ;
@@ -185,10 +186,22 @@ RunResult run(const trace::Test& test, const Options& options) {
     RecordedProcess process;
     process.complete = wait_for_collector(found);
     process.trace = keep(found.path, output).string();
+    try {
+      process.summary = summarize(process.trace);
+      process.complete &= process.summary.whole;
+    } catch (const UserError& error) {
+      process.complete = false;
+      process.unreadable = error.what();
+    }
     result.processes.push_back(std::move(process));
   }
   reap_collectors();
-  if (!result.processes.empty()) result.trace = result.processes[main_index].trace;
+  if (result.processes.empty()) return result;
+  result.trace = result.processes[main_index].trace;
+  const Summary& summary = result.processes[main_index].summary;
+  result.outcome = summary.outcome;
+  result.messages = summary.messages;
+  for (const std::string& message : summary.messages) result.diverged |= message_kind(message) == "divergence";
   return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include "trace/event.h"
 #include "trace/test_file.h"
+#include "tracer/launch/summary.h"
 
 namespace stem::launch {
 
@@ -34,6 +35,8 @@ struct Options {
 struct RecordedProcess {
   std::string trace;              // path
   bool complete = true;           // false: its collector could not finish (disk full, killed)
+  std::string unreadable;         // not empty: why not even the head of the trace can be read
+  Summary summary;
 };
 
 struct RunResult {
