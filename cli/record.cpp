@@ -1,6 +1,7 @@
 // `stem record`: runs a program, keeps the trace, passes everything else through. Nothing of ours goes to standard output;
 // one line a recorded process to standard error.
 #include <fmt/core.h>
+#include <signal.h>
 
 #include <filesystem>
 
@@ -178,11 +179,10 @@ void record(const RecordOptions& options) {
 
 void add_record(CLI::App& app) {
   auto options = std::make_shared<RecordOptions>();
-  CLI::App* command = app.add_subcommand("record", "Run a program and record it");
+  CLI::App* command = app.add_subcommand("record", "Run a program and record it: stem record [options] [--] PROGRAM [arguments]");
   options->command = command;
   command->prefix_command();
   command->footer(kExamples);
-  command->usage("Usage: stem record [options] [--] PROGRAM [arguments]");
   command->add_option("--mode", options->run.mode, "How threads are scheduled")
       ->check(CLI::IsMember({"default", "random", "pct", "parallel"}))
       ->capture_default_str();
