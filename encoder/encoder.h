@@ -9,8 +9,8 @@
 //   defuse.cpp           the pair that is asked for
 //   paper.cpp            the paper's formula, literally, as the baseline
 //
-// An Encoder is one formula over a scope of the trace, built once for a read r (PREFIX) or once for all (FULL); a pair is
-// asked by assumption, so pairs of one read share what the solver has learnt. Encoding is cheap, solving is not: give it
+// An Encoder is one formula over a scope of the trace, built once; a pair is asked by assumption, so pairs share what the
+// solver has learnt. Encoding is cheap, solving is not: give it
 // the smallest scope that is known to matter. Z3 does not appear in this header.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "encoder/index.h"
 #include "trace/event.h"
 
 namespace stem::encoder {
@@ -37,12 +38,14 @@ struct Options {
   unsigned timeout_ms = 5000;  // per pair; 0: none
   std::string dump;            // folder that every query is written to as <name>.smt2; empty: none
   bool free_inputs = true;     // false: inputs keep their recorded values
+  bool incremental = true;     // one solver for all pairs; false: a fresh one each (better from about 400 events)
 };
 
-// Which events may execute before r: for each thread a prefix of its recorded events. SAT within a scope is SAT; UNSAT is
-// UNSAT within the scope only, unless the scope is everything.
+// Which events may execute before r: for each thread a prefix of its recorded events, closed under what must come before
+// them (creation of the thread, all events of a joined thread, arrivals at a barrier, allocation, ...). SAT within a scope
+// is SAT; UNSAT is UNSAT within the scope only, unless the scope is everything.
 struct Scope {
-  std::vector<uint32_t> length;  // by thread: how many of its events, from its first; empty: all events of all threads
+  std::vector<uint32_t> events;  // in recorded order; empty: all events of the trace
 };
 
 struct Answer {
@@ -57,14 +60,19 @@ struct Answer {
 
 class Encoder {
  public:
-  // Keeps a reference to the trace. Throws UserError when options.dump cannot be written.
-  Encoder(const trace::Trace& trace, Options options, Scope scope = {});
+  // Keeps a reference to the index (or to the trace, of which it makes one).
+  Encoder(const Index& index, Options options, Scope scope = {});
+  Encoder(const trace::Trace& trace, Options options);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // Can r take at least one byte from w (kInitial: from the start)? Incremental over the pairs of one read.
+  // Can r take at least one byte from w (kInitial: from the start)? r must be in the scope. Throws UserError when
+  // options.dump cannot be written.
   Answer decide(uint32_t w, uint32_t r);
+
+  // Makes a decide() that another thread is in return Unknown soon.
+  void interrupt();
 
  private:
   struct Impl;

@@ -39,14 +39,14 @@ std::string difference(const trace::Trace& trace, const std::set<EventPair>& exp
 }
 
 // What is wrong with the subject's answers, or nothing.
-std::string disagreement(const Plan& plan, const Subject& subject, const trace::Trace& trace, const Truth& truth) {
+std::string disagreement(const Subject& subject, const trace::Trace& trace, const Truth& truth) {
   std::string out;
   try {
-    if (plan.prefix) {
+    if (subject.prefix) {
       const std::string wrong = difference(trace, truth.prefix, subject.predict(trace, Meaning::Prefix));
       if (!wrong.empty()) out += " PREFIX:" + wrong;
     }
-    if (plan.full) {
+    if (subject.full) {
       const std::string wrong = difference(trace, truth.full, subject.predict(trace, Meaning::Full));
       if (!wrong.empty()) out += " FULL:" + wrong;
     }
@@ -131,7 +131,7 @@ Tally compare(const Plan& plan, const Subject& subject) {
       if (!truth->prefix.count(pair) || !truth->full.count(pair)) wrong += " the oracle misses the observed " + text(pair);
     if (auto unseen = sample(program, trace, *truth, seed, 20, tally)) wrong += *unseen;
     start = Clock::now();
-    if (wrong.empty()) wrong = disagreement(plan, subject, trace, *truth);
+    if (wrong.empty()) wrong = disagreement(subject, trace, *truth);
     tally.subject_seconds += since(start);
     if (wrong.empty()) continue;
     ++tally.failures;
@@ -143,7 +143,7 @@ Tally compare(const Plan& plan, const Subject& subject) {
         if (!small_truth->prefix.count(pair) || !small_truth->full.count(pair)) return true;
       Tally ignored;
       if (sample(smaller, t, *small_truth, seed, 20, ignored)) return true;
-      return !disagreement(plan, subject, t, *small_truth).empty();
+      return !disagreement(subject, t, *small_truth).empty();
     });
     save(plan, subject, seed, small, wrong);
   }

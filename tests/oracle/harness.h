@@ -18,6 +18,7 @@ using encoder::Meaning;
 struct Subject {
   std::string name;
   std::function<std::set<EventPair>(const trace::Trace& trace, Meaning meaning)> predict;
+  bool prefix = true, full = true;  // which meanings it knows
 };
 
 struct Plan {
@@ -25,7 +26,6 @@ struct Plan {
   size_t programs = 1000;
   size_t limit = 40000;      // states of one program; a larger one is skipped, and another takes its place
   std::string save = ".";    // folder for shrunk failures
-  bool prefix = true, full = true;
 };
 
 struct Tally {

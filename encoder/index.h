@@ -1,0 +1,38 @@
+// What the encoder needs to know of a whole trace, computed once and shared by all encoders of its scopes, in all threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/event.h"
+
+namespace stem::encoder {
+
+using Place = std::pair<uint32_t, uint64_t>;  // object and address: a byte, or a synchronisation object
+
+class Index {
+ public:
+  explicit Index(const trace::Trace& trace);
+
+  const trace::Trace& trace;
+  std::vector<uint64_t> recorded;  // the value of every expression in the recording
+
+  // A byte of memory at the start; nothing: not known.
+  std::optional<uint8_t> initial(Place byte) const;
+  // A semaphore's count at the start, if nothing initialises it.
+  int64_t initial_count(Place semaphore) const;
+  // Where a tainted read took each of its bytes from in the recording.
+  const std::vector<uint32_t>& source(uint32_t tainted_read) const { return source_.at(tainted_read); }
+
+ private:
+  void find_memory();
+  void find_counts();
+  std::map<Place, uint8_t> first_read_;  // bytes that the recording read before anything wrote them
+  std::map<Place, int64_t> count_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> source_;
+};
+
+}  // namespace stem::encoder

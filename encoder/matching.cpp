@@ -1,0 +1,102 @@
+// φim: each read takes the value of some write to the same bytes that precedes it with no write between.
+//
+// Accesses of different sizes may overlap, so a read is cut into chunks of bytes that the same writes cover; each chunk has
+// its own last write. Reads on which no branch or pin depends need no match. What the certain order already excludes (a
+// write that comes after the read, or is always overwritten before it) is left out.
+#include "encoder/paper.h"
+#include "encoder/values.h"
+
+namespace stem::encoder {
+
+std::vector<Chunk> Values::chunks(uint32_t read) const {
+  static const std::vector<uint32_t> none;
+  std::vector<Chunk> chunks;
+  const Event& event = f_.event(read);
+  for (unsigned k = 0; k < event.size; ++k) {
+    const Place byte{event.object, event.addr + k};
+    auto it = writers_.find(byte);
+    const std::vector<uint32_t>& writers = it == writers_.end() ? none : it->second;
+    const bool known = f_.index.initial(byte).has_value();
+    if (!chunks.empty() && chunks.back().writers == writers && chunks.back().initial_known == known) ++chunks.back().count;
+    else chunks.push_back({k, 1, writers, known});
+  }
+  return chunks;
+}
+
+z3::expr Values::takes(uint32_t read, const Chunk& chunk, uint32_t write) {
+  if (f_.options.paper) return paper_takes(f_, read, chunk, write);
+  std::vector<z3::expr> parts;
+  if (write != kInitial) {
+    if (write == read) return f_.z3.bool_val(false);
+    parts.push_back(f_.before(write, read));
+    if (parts.back().is_false()) return parts.back();
+  }
+  for (uint32_t other : chunk.writers) {
+    if (other == write || other == read) continue;
+    std::vector<z3::expr> outside{f_.before(read, other)};
+    if (write != kInitial) outside.push_back(f_.before(other, write));
+    parts.push_back(f_.any(outside));
+    if (parts.back().is_false()) return parts.back();
+  }
+  return f_.all(parts);
+}
+
+Term Values::initial(uint32_t read, const Chunk& chunk) {
+  uint64_t bits = 0;
+  const Event& event = f_.event(read);
+  for (unsigned k = 0; k < chunk.count; ++k)
+    bits |= static_cast<uint64_t>(f_.index.initial({event.object, event.addr + chunk.first + k}).value_or(0)) << 8 * k;
+  return {f_.z3.bv_val(bits, 8 * chunk.count), f_.z3.bool_val(chunk.initial_known)};
+}
+
+void Values::add_match(uint32_t e) {
+  const Event& event = f_.event(e);
+  const Term value = read(e);
+  std::vector<z3::expr> known;
+  for (const Chunk& chunk : chunks(e)) {
+    const auto part = [](const z3::expr& bits, unsigned first, unsigned count) {
+      return bits.extract(8 * (first + count) - 1, 8 * first);
+    };
+    const z3::expr bits = part(value.bits, chunk.first, chunk.count);
+    z3::expr chunk_known = f_.z3.bool_val(true);
+    if (unknowns_)
+      chunk_known = f_.z3.bool_const(("known" + std::to_string(e) + "_" + std::to_string(chunk.first)).c_str());
+    known.push_back(chunk_known);
+    std::vector<z3::expr> options;
+    const auto option = [&](const z3::expr& takes, const Term& from) {
+      if (takes.is_false()) return;
+      std::vector<z3::expr> parts{takes, bits == from.bits};
+      if (unknowns_) parts.push_back(chunk_known == from.known);
+      options.push_back(f_.all(parts));
+    };
+    option(takes(e, chunk, kInitial), initial(e, chunk));
+    for (uint32_t write : chunk.writers) {
+      if (write == e) continue;
+      const Event& from = f_.event(write);
+      const Term whole = written(write);
+      const unsigned offset = static_cast<unsigned>(event.addr + chunk.first - from.addr);
+      option(takes(e, chunk, write), {part(whole.bits, offset, chunk.count), whole.known});
+    }
+    f_.require_if_executed(e, f_.any(options));
+  }
+  if (unknowns_) f_.require(value.known == f_.all(known));
+}
+
+// A read of a tainted object takes every byte from where the recording took it.
+void Values::add_taint(uint32_t e) {
+  const std::vector<uint32_t>& source = f_.index.source(e);
+  for (const Chunk& chunk : chunks(e))
+    for (unsigned k = 0; k < chunk.count; ++k) {
+      const uint32_t from = source[chunk.first + k];
+      if (from != kInitial && !f_.in_scope(from)) f_.require_if_executed(e, f_.z3.bool_val(false));
+      else f_.require_if_executed(e, takes(e, chunk, from));
+    }
+}
+
+void Values::add_matching() {
+  for (uint32_t read : relevant_) add_match(read);
+  for (uint32_t e : f_.events)
+    if (reads(f_.event(e)) && f_.event(e).flags & trace::kTainted) add_taint(e);
+}
+
+}  // namespace stem::encoder

@@ -1,0 +1,60 @@
+// Terms for what events read and write, and which write each byte of a read takes. Internal to encoder/.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "encoder/formula.h"
+
+namespace stem::encoder {
+
+// A bit-vector and whether it is known (see docs/soundness.md, "Values"); the bits of an unknown value mean nothing.
+struct Term {
+  z3::expr bits;
+  z3::expr known;
+};
+
+// Bytes of a read that the same writes of the scope cover: they are matched as one.
+struct Chunk {
+  unsigned first = 0, count = 0;   // bytes of the read
+  std::vector<uint32_t> writers;   // events of the scope that write these bytes (all of them), as recorded
+  bool initial_known = false;
+};
+
+class Values {
+ public:
+  explicit Values(Formula& f);
+
+  // φsm (semantics.cpp)
+  void add_semantics();               // branches, pins, assertions and pinned reads keep their recorded values
+  Term expression(trace::ExprId id);
+  Term written(uint32_t write);       // 8 * size bits
+  Term read(uint32_t read);           // 8 * size bits
+  z3::expr input_byte(uint32_t input, uint32_t offset);
+
+  // φim (matching.cpp)
+  void add_matching();                // every read whose value can matter takes it from the last write
+  std::vector<Chunk> chunks(uint32_t read) const;
+  z3::expr takes(uint32_t read, const Chunk& chunk, uint32_t write);  // the chunk's last write is this one; or kInitial
+
+  // φdu (defuse.cpp)
+  z3::expr defuse(uint32_t write, uint32_t read);
+
+ private:
+  void find_relevant_reads();
+  void add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const;
+  void add_match(uint32_t read);
+  void add_taint(uint32_t read);
+  z3::expr apply(const trace::Expr& e, const std::vector<Term>& operands);
+  Term initial(uint32_t read, const Chunk& chunk);
+
+  Formula& f_;
+  std::map<Place, std::vector<uint32_t>> writers_;  // by byte
+  std::vector<uint32_t> relevant_;                  // reads that some branch, pin or pinned read depends on
+  bool unknowns_ = false;                           // can any value be unknown?
+  std::unordered_map<trace::ExprId, Term> expressions_;
+  std::unordered_map<uint32_t, Term> reads_;
+};
+
+}  // namespace stem::encoder
