@@ -1,4 +1,4 @@
-/* Linked with a program that clang compiled with -fsanitize-coverage=trace-loads,trace-stores: how many accesses to memory its
+/* Linked with a program that clang compiled with -fsanitize-coverage=func,trace-pc,trace-loads,trace-stores: how many accesses to memory its
  * source executes. The number goes to the file that ACCESSES names. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@ COUNT(__sanitizer_cov_store2)
 COUNT(__sanitizer_cov_store4)
 COUNT(__sanitizer_cov_store8)
 COUNT(__sanitizer_cov_store16)
+
+void __sanitizer_cov_trace_pc(void) {}
 
 __attribute__((destructor)) static void report(void) {
   const char* name = getenv("ACCESSES");
