@@ -85,9 +85,11 @@ struct stem_pending {
   uint64_t deadline;       /* virtual nanoseconds (stem_now), STEM_NO_DEADLINE if none */
   uint8_t kind;            /* STEM_KIND_ */
   uint8_t external;        /* somebody outside this process may enable it: not a deadlock */
+  uint8_t arriving;        /* no operation yet: the thread only wants the token back */
 };
 
 struct stem_shadow;
+struct stem_spin;
 
 struct stem_thread {
   struct stem_rec* cursor;       /* parallel recording: this thread's stream */
@@ -106,16 +108,30 @@ struct stem_thread {
   uint32_t children;             /* created so far: the next child's path is path/(children + 1) */
   uint32_t busy;                 /* > 0: inside the runtime; signals that arrive are kept for later */
   uint32_t plan_index;           /* its index among the plan's STEM_PLAN_THREAD items, UINT32_MAX if it is not there */
-  uint32_t chunk;                /* parallel recording */
+  uint32_t chunk;                /* parallel recording: the chunk being filled, and how many there were */
+  uint64_t chunks;
   /* condition variables */
   uint64_t waiting_on;           /* the condition variable it waits for, 0 once woken */
   uint64_t wait_order;
   uint32_t woken_by;             /* 1 + thread */
-  /* spin loops */
-  uint64_t spin_reads;           /* consecutive visible operations without effect */
-  uint64_t spin_epoch;
+  uint32_t barrier_generation;   /* of the barrier it waits at */
+  uint64_t futex_word;           /* that it sleeps on, 0 once woken */
+  uint32_t signal_ready;         /* an asynchronous signal waits to be delivered to it: it may run for that, whatever it waits for */
+  uint32_t cancelled;            /* pthread_cancel was called on it: it may run for that at a cancellation point */
+  uint32_t cancel_disabled, cancel_wanted, cancel_async;
+  uint32_t c11;                  /* start returns an int */
+  uint32_t stop_here;            /* a debugger wants to be told before the operation just granted */
+  /* spin loops: spin.c */
+  struct stem_spin* spin;
+  const void* entry;             /* where the slow path that runs now returns to, */
+  const uint64_t* entry_frame;   /* and the stack above its frame */
+  const uint64_t* stack_top;
+  uint64_t granted_at;
   uint64_t priority;             /* pct */
   struct stem_shadow* shadow;
+  uint32_t stripe_a, stripe_b;   /* parallel recording: 1 + stripes that an access holds */
+  const volatile void* faulting; /* what the slow path is about to access */
+  const void* faulting_site;
   void* (*start)(void*);
   void* argument;
   void* signal_stack;
@@ -136,6 +152,11 @@ static inline struct stem_thread* stem_self(void) {
   struct stem_thread* t = stem_current;
   return STEM_LIKELY(t != 0) ? t : stem_adopt();
 }
+
+/* At the start of a function that the program calls and that may be part of a spin loop. */
+#define STEM_ENTER(self)                                            \
+  ((self)->entry = __builtin_return_address(0),                     \
+   (self)->entry_frame = (const uint64_t*)__builtin_frame_address(0) + 2)
 
 /* The site that instrumented code left for the call under way; taken once. */
 static inline const void* stem_take_site(void) {
@@ -216,6 +237,7 @@ void stem_die(const char* why) __attribute__((noreturn)); /* the runtime cannot 
 uint32_t stem_expr(struct stem_thread* self, uint64_t head, uint32_t a, uint32_t b, uint64_t constant);
 uint32_t stem_expr_input(struct stem_thread* self, uint32_t input, uint32_t offset, unsigned width);
 void stem_pin(struct stem_thread* self, uint32_t id, uint64_t value, const void* site);
+void stem_cancellation_point(struct stem_thread* self); /* after an operation that POSIX lets be cancelled */
 uint32_t stem_shadow_get(const void* address, unsigned size, uint64_t value); /* 0: concrete */
 void stem_shadow_set(const void* address, unsigned size, uint32_t id);
 void stem_shadow_clear(const void* address, size_t size);
@@ -229,15 +251,21 @@ struct stem_thread* stem_thread_by_tid(int tid);
 /* Writes the Exit event and hands everything to the collector; once. The caller then ends the process. */
 void stem_finish(enum stem_outcome outcome, int code);
 
+/* An assertion failed (reach_error and its like): the event, and the outcome if the program then ends by a signal. */
+void stem_assertion_failed(const void* site);
+
 /* Synchronous signals (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS) are caught by fault.c from the start; the
  * interposed sigaction keeps the program's own action here instead of installing it, and reads it back from here. */
 int stem_fault_signal(int sig); /* 1 if it is one of them */
 void stem_fault_action(int sig, const struct sigaction* action, struct sigaction* old);
 
-/* Called by the scheduler's slow paths when asynchronous signals may be waiting; defined in signals.c, weak elsewhere. */
-extern volatile uint32_t stem_signals_pending;            /* set by handlers; makes the next visible operation ask */
+/* Asynchronous signals. A handler of ours notes the signal, sets signal_ready of the thread that shall run the program's
+ * handler and then stem_signals_pending; that thread's next visible operation (or the futex it is parked on, which the signal
+ * interrupts) calls stem_signals_deliver while it holds the token. It clears signal_ready, and stem_signals_pending when no
+ * thread is left, and runs the handler between SignalIn (through stem_visible) and SignalOut. */
+extern volatile uint32_t stem_signals_pending;
 void stem_signals_deliver(struct stem_thread* self) __attribute__((weak));
-extern uint32_t stem_signal_sources;                      /* > 0: handlers are installed that may wake somebody: no deadlock yet */
+extern uint32_t stem_signal_sources;                      /* > 0: a signal is to be expected (a timer runs): no deadlock yet */
 
 /* Hooks for the library's own state; weak. */
 void stem_library_init(void) __attribute__((weak));                          /* end of start-up, before main */
@@ -248,6 +276,6 @@ void stem_library_forked(void) __attribute__((weak));                        /* 
 
 void* stem_pages(size_t bytes);                           /* zeroed; ends the program when there is none */
 void stem_pages_free(void* p, size_t bytes);
-long stem_syscall(long number, ...);                      /* libc's, without the interposer; leaves errno alone: -errno */
+/* System calls without the C library: tracer/runtime/sys.h. */
 
 #endif
