@@ -211,8 +211,8 @@ int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*
   if (r) {
     stem_event(self, STEM_KIND_Yield, 0, 0, (uint64_t)r, 0, site);
   } else {
-    stem_event(self, STEM_KIND_Create, 0, 0, child->index, 0, site);
     stem_thread_define(self, child);
+    stem_event(self, STEM_KIND_Create, 0, 0, child->index, 0, site);
     stem_new_thread_is_there();
     stem_enables();
   }
@@ -360,8 +360,6 @@ STEM_EXPORT int sched_yield(void) {
   stem_sleep_until(self, 0, stem_take_site());
   return 0;
 }
-
-STEM_EXPORT int pthread_yield(void) { return sched_yield(); }
 
 void stem_threads_init(void) {
   all = stem_pages(STEM_MAX_THREADS * sizeof *all);
