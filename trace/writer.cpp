@@ -328,6 +328,7 @@ void Writer::write_block(uint32_t type) {
   items_ = 0;
   block_first_event_ = events_;
   write_all(payload.bytes().data(), payload.size());
+  written_events_ = events_;
 }
 
 void Writer::write_all(const void* data, size_t size) {

@@ -47,6 +47,7 @@ class Writer {
   void finish(Outcome outcome, int exit_code);
 
   uint64_t bytes() const { return bytes_; }
+  uint64_t written_events() const { return written_events_; }  // that are in the file
   Shadow& shadow() { return model_.shadow(); }  // what memory holds, by the events so far
   const ObjectStore& objects() const { return objects_; }
 
@@ -62,6 +63,7 @@ class Writer {
   std::string path_;
   int fd_ = -1;
   uint64_t bytes_ = 0, events_ = 0, block_first_event_ = 0;
+  uint64_t written_events_ = 0;
   uint32_t items_ = 0;
   uint32_t sites_ = 1, threads_ = 0, variables_ = 0, nondets_ = 0;
   uint64_t last_base_ = 0;

@@ -1,0 +1,139 @@
+#include "tracer/launch/collect/modules.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "util/error.h"
+
+namespace stem::collect {
+
+namespace {
+constexpr uint64_t kMaxInitial = 1 << 20;  // larger initialised variables start as unknown
+}
+
+Image::Image(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  struct stat st;
+  if (::fstat(fd, &st) == 0 && st.st_size >= static_cast<off_t>(sizeof(Elf64_Ehdr))) {
+    void* map = ::mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map != MAP_FAILED) data_ = static_cast<const uint8_t*>(map), size_ = static_cast<uint64_t>(st.st_size);
+  }
+  ::close(fd);
+  if (!data_) return;
+  Elf64_Ehdr header;
+  std::memcpy(&header, data_, sizeof header);
+  auto fits = [&](uint64_t offset, uint64_t count, uint64_t each) { return offset <= size_ && count <= (size_ - offset) / each; };
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return;
+  if (!fits(header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr)) || !fits(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr))) return;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr p;
+    std::memcpy(&p, data_ + header.e_phoff + i * sizeof p, sizeof p);
+    if (p.p_type == PT_LOAD && fits(p.p_offset, p.p_filesz, 1)) segments_.push_back({p.p_vaddr, p.p_offset, p.p_filesz, p.p_memsz});
+  }
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr s;
+    std::memcpy(&s, data_ + header.e_shoff + i * sizeof s, sizeof s);
+    if (s.sh_type != SHT_RELA || !(s.sh_flags & SHF_ALLOC) || !fits(s.sh_offset, s.sh_size, 1)) continue;
+    for (uint64_t k = 0; k + sizeof(Elf64_Rela) <= s.sh_size; k += sizeof(Elf64_Rela)) {
+      Elf64_Rela r;
+      std::memcpy(&r, data_ + s.sh_offset + k, sizeof r);
+      relocations_.push_back({r.r_offset, static_cast<uint64_t>(r.r_addend), ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE});
+    }
+  }
+  std::sort(relocations_.begin(), relocations_.end(), [](const Relocation& a, const Relocation& b) { return a.address < b.address; });
+}
+
+Image::~Image() {
+  if (data_) ::munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+Image::Initial Image::initial(uint64_t address, uint64_t size, uint64_t bias) const {
+  Initial result;
+  for (const Segment& s : segments_) {
+    if (address < s.address || address - s.address >= s.memory_size || size > s.memory_size - (address - s.address)) continue;
+    uint64_t at = address - s.address;
+    if (at >= s.file_size) {
+      result.zero = true;
+      return result;
+    }
+    if (size > kMaxInitial) return result;
+    result.bytes.assign(size, 0);
+    std::memcpy(result.bytes.data(), data_ + s.offset + at, std::min(size, s.file_size - at));
+    auto r = std::lower_bound(relocations_.begin(), relocations_.end(), address > 7 ? address - 7 : 0,
+                              [](const Relocation& a, uint64_t b) { return a.address < b; });
+    for (; r != relocations_.end() && r->address < address + size; ++r) {
+      if (!r->relative || r->address < address || r->address + 8 > address + size) {
+        result.bytes.clear();
+        return result;
+      }
+      uint64_t value = bias + r->addend;
+      std::memcpy(result.bytes.data() + (r->address - address), &value, 8);
+    }
+    if (std::all_of(result.bytes.begin(), result.bytes.end(), [](uint8_t b) { return b == 0; })) {
+      result.zero = true;
+      result.bytes.clear();
+    }
+    return result;
+  }
+  return result;
+}
+
+void Modules::add(const std::string& path, uint64_t bias, uint64_t sites_begin, uint64_t sites_size) {
+  // A library loaded again, or where another was.
+  for (Module& m : modules_) {
+    if (m.path == path && m.bias == bias && m.sites_begin == sites_begin && m.sites_size == sites_size) return;
+  }
+  Module module{path, bias, sites_begin, sites_size, nullptr, nullptr};
+  try {
+    module.program = std::make_unique<trace::Program>(trace::Program::open(path));
+    module.image = std::make_unique<Image>(path);
+    if (modules_.empty()) build_id_ = module.program->build_id();
+  } catch (const UserError& error) {
+    problems_.push_back(fmt::format("the names in {} cannot be read: {}", path, error.what()));
+  }
+  modules_.push_back(std::move(module));
+}
+
+const trace::ProgramSite* Modules::site(uint32_t low) const {
+  for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
+    uint32_t distance = low - static_cast<uint32_t>(m->sites_begin);
+    if (distance >= m->sites_size || !m->program) continue;
+    auto found = m->program->sites().find(m->sites_begin + distance - m->bias);
+    if (found != m->program->sites().end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::optional<Modules::Global> Modules::global(uint64_t address) const {
+  for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
+    if (!m->program || address < m->bias) continue;
+    const trace::ProgramVariable* v = m->program->variable_at(address - m->bias);
+    if (v && !v->tls && v->address && v->size) return Global{v, v->address + m->bias, m->image.get(), m->bias};
+  }
+  return std::nullopt;
+}
+
+std::string Modules::function(uint64_t return_address) const {
+  for (const Module& m : modules_) {
+    if (!m.program || return_address <= m.bias) continue;
+    const trace::ProgramFunction* f = m.program->function_at(return_address - 1 - m.bias);
+    if (!f) continue;
+    int status = 0;
+    std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(f->name.c_str(), nullptr, nullptr, &status), std::free);
+    std::string name = status == 0 && plain ? plain.get() : f->name;
+    if (status == 0) name = name.substr(0, name.find('('));
+    return name;
+  }
+  return "";
+}
+
+}  // namespace stem::collect

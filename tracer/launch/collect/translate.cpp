@@ -1,0 +1,348 @@
+#include "tracer/launch/collect/translate.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trace/eval.h"
+#include "trace/meta_json.h"
+#include "trace/site_record.h"
+#include "util/error.h"
+
+namespace stem::collect {
+
+using trace::Event;
+using trace::Kind;
+using trace::kNone;
+
+namespace {
+
+constexpr unsigned kKinds = 0
+#define STEM_EVENT(Name, text, visible) +1
+#include "trace/events.def"
+    ;
+constexpr uint64_t kMaxBlob = 1ull << 30;
+constexpr uint32_t kMaxThreads = 1u << 20;
+
+unsigned kind_of(const stem_rec& r) { return r.head >> 48 & 0xff; }
+unsigned aux_of(const stem_rec& r) { return static_cast<unsigned>(r.head >> 56); }
+uint64_t addr_of(const stem_rec& r) { return r.head & 0xffffffffffffull; }
+
+}  // namespace
+
+trace::ExprId IdRuns::find(uint32_t local) const {
+  if (local == 0 || local >= next_) return 0;
+  if (local >= runs_.back().first) return runs_.back().second + (local - runs_.back().first);
+  auto after = std::upper_bound(runs_.begin(), runs_.end(), local, [](uint32_t v, const auto& run) { return v < run.first; });
+  const auto& run = *std::prev(after);
+  return run.second + (local - run.first);
+}
+
+void Translator::select(uint32_t thread) {
+  if (thread >= kMaxThreads) return spoil();
+  while (threads_.size() <= thread) threads_.emplace_back();
+  thread_ = &threads_[thread];
+}
+
+void Translator::records(const stem_rec* begin, const stem_rec* end) {
+  for (const stem_rec* r = begin; r != end && !broken_; ++r) record(*r);
+}
+
+void Translator::record(const stem_rec& r) {
+  Thread& t = *thread_;
+  if (t.blob_left) return blob_part(r);
+  unsigned kind = kind_of(r);
+  if (t.wait != Wait::None && kind != STEM_RAW_Blob && kind != STEM_RAW_Value2 && kind != STEM_RAW_Expr && kind != STEM_RAW_Expr2) {
+    complete_pending();
+  }
+  switch (kind) {
+    case STEM_KIND_Read: return memory(r, Kind::Read);
+    case STEM_KIND_Write: return memory(r, Kind::Write);
+    case STEM_KIND_Rmw: return memory(r, Kind::Rmw);
+    case STEM_RAW_Expr: return expression(r);
+    case STEM_RAW_Expr2:
+      t.has_third = true;
+      t.third_id = r.expr;
+      t.third_value = r.value;
+      return;
+    case STEM_RAW_Switch: return select(static_cast<uint32_t>(std::min<uint64_t>(r.value, kMaxThreads)));
+    case STEM_RAW_Thread:
+      t.new_index = static_cast<uint32_t>(std::min<uint64_t>(r.value, kMaxThreads));
+      t.new_parent = r.expr;
+      t.name.clear();
+      return;
+    case STEM_RAW_Value2:
+      if (t.wait == Wait::Value2) {
+        t.event.value2 = r.value;
+        if (t.event.kind == Kind::Rmw) t.event.expr = t.ids.find(r.expr);
+        complete_pending();
+      }
+      return;
+    case STEM_RAW_Blob:
+      if (r.value > kMaxBlob) return spoil();
+      t.blob_left = r.value;
+      t.blob_type = aux_of(r);
+      t.blob.clear();
+      if (t.blob_left == 0) blob_done(t);
+      return;
+    case STEM_RAW_Module:
+      t.module_bias = addr_of(r);
+      t.module_begin = r.value;
+      t.module_size = r.expr;
+      return;
+    case STEM_RAW_Ticket: return;  // the merge has used it
+    default:
+      if (kind >= kKinds) return spoil();
+      other(r, static_cast<Kind>(kind));
+  }
+}
+
+// --- memory ------------------------------------------------------------------------------------------------------------------
+
+void Translator::memory(const stem_rec& r, Kind kind) {
+  Thread& t = *thread_;
+  unsigned aux = aux_of(r), size = aux & 0xf;
+  if (size == 0 || size > 8) return spoil();
+  Event e;
+  e.kind = kind;
+  e.size = static_cast<uint8_t>(size);
+  e.addr = addr_of(r);
+  e.value = r.value & trace::width_mask(8 * size);
+  e.thread = t.id != kNone ? t.id : thread_id();
+  e.site = site(r.site);
+  e.flags = static_cast<uint16_t>((aux & STEM_AUX_ATOMIC ? trace::kAtomic : 0) | (aux & STEM_AUX_PINNED && kind != Kind::Write ? trace::kPinned : 0));
+  uint32_t slot;
+  locate(e, slot);
+  if (kind == Kind::Write) {
+    if (r.expr) e.expr = t.ids.find(r.expr);
+  } else {
+    Live* live = slot == LiveObjects::kNoSlot ? nullptr : &live_[slot];
+    explain(e, live);
+    if (live && live->tainted) e.flags |= trace::kTainted;
+    if (aux & STEM_AUX_LEAF) {
+      trace::ExprId leaf = writer_.next_expr();
+      if (kind == Kind::Rmw) {
+        writer_.add_expr({trace::Op::Read, static_cast<uint8_t>(8 * size), 0, 0, 0, writer_.next_event()});
+      }
+      e.leaf = leaf;
+      t.ids.add(leaf);
+    }
+    if (kind == Kind::Rmw) {
+      t.event = e;
+      t.wait = Wait::Value2;
+      return;
+    }
+  }
+  writer_.add_event(e);
+}
+
+// Fills in object and variable.
+void Translator::locate(Event& e, uint32_t& slot) {
+  SiteInfo& info = sites_[e.site];
+  slot = info.slot;
+  if (slot == LiveObjects::kNoSlot || !live_[slot].contains(e.addr)) {
+    slot = find_object(e.addr, e.site);
+    sites_[e.site].slot = slot;  // finding may have grown the table
+  }
+  if (slot == LiveObjects::kNoSlot) return;
+  Live& live = live_[slot];
+  e.object = live.id;
+  e.variable = variable(live, e.addr, e.site);
+}
+
+uint32_t Translator::variable(Live& live, uint64_t address, trace::SiteId site) {
+  Type& type = *live.type;
+  if (type.layout) {
+    uint64_t offset = address - live.base;
+    if (type.array) offset %= type.layout->size();
+    uint32_t field = type.layout->field(offset);
+    uint32_t& found = type.variable[field];
+    if (found == kNone) found = new_variable(type.name + (type.array ? "[]" : "") + type.layout->path(field));
+    return found;
+  }
+  uint32_t path = sites_[site].path;
+  if (path == type.last_path) return type.last_variable;
+  auto [found, added] = type.by_path.try_emplace(path, kNone);
+  if (added) found->second = new_variable(type.name + path_names_[path]);
+  type.last_path = path;
+  return type.last_variable = found->second;
+}
+
+uint32_t Translator::new_variable(const std::string& name) {
+  auto [found, added] = variables_.try_emplace(name, 0);
+  if (added) found->second = writer_.add_variable(name);
+  return found->second;
+}
+
+uint32_t Translator::find_object(uint64_t address, trace::SiteId) {
+  uint32_t slot = live_.find(address);
+  if (slot != LiveObjects::kNoSlot) return slot;
+  trace::Object o;
+  std::string layout;
+  if (auto global = modules_.global(address)) {
+    const trace::ProgramVariable& v = *global->variable;
+    o.kind = trace::ObjectKind::Global;
+    o.base = global->base;
+    o.size = v.size;
+    o.name = v.display.empty() ? v.name : v.display;
+    o.identity = v.name.empty() ? o.name : v.name;
+    // Statics of several files can share a name.
+    std::string where = fmt::format("{}:{}", v.file, v.line);
+    auto [known, added] = global_files_.try_emplace(o.identity, where);
+    if (!added && known->second != where) o.identity += "@" + where, o.name += "@" + where;
+    layout = v.layout;
+    Image::Initial initial = global->image->initial(v.address, v.size, global->bias);
+    o.zeroed = initial.zero;
+    o.initial = std::move(initial.bytes);
+  } else {
+    auto [begin, end] = live_.gap(address, address & ~4095ull, (address | 4095) + 1);
+    o.base = begin;
+    o.size = end - begin;
+    o.name = "memory without a name";
+    o.identity = ordinal("memory#");
+  }
+  return new_object(std::move(o), layout);
+}
+
+uint32_t Translator::new_object(trace::Object object, const std::string& layout_text) {
+  ended_.clear();
+  uint32_t slot = live_.add(object.base, object.size, ended_);
+  for (uint32_t id : ended_) drop(id);
+  auto& layout = layouts_[layout_text];
+  if (!layout) layout = std::make_unique<Layout>(layout_text);
+  uint64_t each = layout->size();
+  bool array = each && object.size >= 2 * each && object.size % each == 0;
+  auto& type = types_[object.name + (array ? "[]\n" : "\n") + layout_text];
+  if (!type) {
+    type = std::make_unique<Type>();
+    type->name = object.name;
+    type->array = array;
+    if (each) {
+      type->layout = layout.get();
+      type->variable.assign(layout->fields(), kNone);
+    }
+  }
+  Live& live = live_[slot];
+  live.type = type.get();
+  live.zeroed = object.zeroed;
+  live.initial = object.initial;
+  live.id = writer_.add_object(object);
+  return slot;
+}
+
+std::string Translator::ordinal(const std::string& name) { return name + std::to_string(ordinals_[name]++); }
+
+// Objects that ended stay known for a while: a use after free is worth a name.
+void Translator::drop(uint32_t object) {
+  to_drop_.push_back(object);
+  if (to_drop_.size() > 4096) {
+    writer_.drop_object(to_drop_.front());
+    to_drop_.pop_front();
+  }
+}
+
+void Translator::explain(const Event& read, Live* live) {
+  trace::Shadow& shadow = writer_.shadow();
+  trace::Shadow::Seen seen = shadow.get(read.addr, read.size);
+  unsigned all = (1u << read.size) - 1;
+  uint64_t known_bits = trace::width_mask(8u * read.size), expected = seen.value;
+  if (seen.known != all) {
+    known_bits = 0;
+    bool begins = live && (live->zeroed || !live->initial.empty()) && shadow.evicted() == 0;
+    for (unsigned i = 0; i < read.size; ++i) {
+      uint64_t at = live ? read.addr + i - live->base : 0;
+      if (seen.known & (1u << i)) {
+        known_bits |= 0xffull << (8 * i);
+      } else if (begins && at < live->size && (live->zeroed || at < live->initial.size())) {
+        known_bits |= 0xffull << (8 * i);
+        if (!live->zeroed) expected |= static_cast<uint64_t>(live->initial[at]) << (8 * i);
+      }
+    }
+  }
+  if (((read.value ^ expected) & known_bits) == 0) return;
+  Event e;
+  e.kind = Kind::External;
+  e.thread = read.thread;
+  e.addr = read.addr;
+  e.size = read.size;
+  e.value = read.value;
+  e.object = read.object;
+  e.variable = read.variable;
+  e.flags = trace::kTainted;
+  writer_.add_event(e);
+  ++externals_;
+  if (live) live->tainted = true;
+}
+
+// --- expressions -----------------------------------------------------------------------------------------------------------------
+
+trace::ExprId Translator::constant(unsigned width, uint64_t value) {
+  value &= trace::width_mask(width);
+  Constant& c = constants_[(value * 0x9e3779b97f4a7c15ull + width) >> 52];
+  if (c.id && c.width == width && c.value == value) return c.id;
+  c = {value, width, writer_.add_expr({trace::Op::Const, static_cast<uint8_t>(width), 0, 0, 0, value})};
+  return c.id;
+}
+
+trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_t value) {
+  if (local == 0) return constant(width, value);
+  trace::ExprId id = thread_->ids.find(local);
+  if (id == 0) spoil();
+  return id;
+}
+
+void Translator::expression(const stem_rec& r) {
+  Thread& t = *thread_;
+  unsigned op_number = aux_of(r);
+  uint64_t bits = addr_of(r);
+  unsigned width = bits & 0xff, operand_width = bits >> 8 & 0xff, low = bits >> 16 & 0xff;
+  if (op_number >= STEM_OP_COUNT || width < 1 || width > 64) return spoil();
+  auto op = static_cast<trace::Op>(op_number);
+  if (operand_width < 1 || operand_width > 64) operand_width = width;
+  trace::Expr e;
+  e.op = op;
+  e.width = static_cast<uint8_t>(width);
+  switch (trace::op_arity(op)) {
+    case 0: {
+      e.value = r.value;
+      if (op == trace::Op::Read) return spoil();  // leaves come with their events
+      if (op == trace::Op::Const) e.value &= trace::width_mask(width);
+      if (op == trace::Op::Input) {
+        auto found = inputs_.find(r.value >> 32);
+        if (found == inputs_.end()) return spoil();
+        e.value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
+      }
+      break;
+    }
+    case 1:
+      e.a = operand(r.expr, operand_width, r.value);
+      if (op == trace::Op::Extract) e.value = low;
+      break;
+    case 2:
+      if (op == trace::Op::Opaque) {
+        e.a = t.ids.find(r.expr);
+        e.b = t.ids.find(r.site);
+        e.value = r.value & trace::width_mask(width);
+        if (!e.a && !e.b) return spoil();
+      } else if (op == trace::Op::Concat) {
+        e.a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
+        e.b = operand(r.site, operand_width, r.value);
+      } else {
+        bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
+        unsigned w = compares ? operand_width : width;
+        e.a = operand(r.expr, w, r.value);
+        e.b = operand(r.site, w, r.value);
+      }
+      break;
+    case 3:
+      e.a = operand(r.expr, 1, r.value);
+      e.b = operand(r.site, width, r.value);
+      e.c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
+      if (!e.c) spoil();
+      break;
+  }
+  t.has_third = false;
+  if (broken_) return;
+  t.ids.add(writer_.add_expr(e));
+}
+
+}  // namespace stem::collect
