@@ -27,6 +27,7 @@ class Checker {
   std::optional<Rejection> check(const Witness& witness, Meaning meaning = Meaning::Prefix) const;
 
  private:
+  friend class WitnessRun;
   struct Static;
   const trace::Trace& trace_;
   std::unique_ptr<const Static> static_;
