@@ -52,6 +52,8 @@ ConstraintBuilder::ConstraintBuilder(PointerAnalysis& analysis,
   external_ = solver_.add_node();
   solver_.add_base(external_, objects_.location(objects_.external(), 0));
   solver_.add_store(external_, external_);
+  escaped_ = solver_.add_node();
+  solver_.add_load(external_, escaped_);
 }
 
 void ConstraintBuilder::build(const llvm::Module& module) {
@@ -65,6 +67,9 @@ void ConstraintBuilder::build(const llvm::Module& module) {
     else solver_.add_store(whole_pointer(&global), external_);
   }
   for (const llvm::Function& function : module) visit(const_cast<llvm::Function&>(function));
+  // Code we do not see may call every function it was given, with every pointer it was given.
+  pending_.push_back({nullptr, How::Escaped, nothing_});
+  solver_.add_call(escaped_, static_cast<uint32_t>(pending_.size() - 1));
   // main's arguments come from outside.
   if (const llvm::Function* entry = module.getFunction("main"))
     for (const llvm::Argument& argument : entry->args())
@@ -252,7 +257,7 @@ void ConstraintBuilder::link(const llvm::CallBase& call, const llvm::Function& f
 
 void ConstraintBuilder::resolve(uint32_t index, const llvm::Function* function) {
   Pending pending = pending_[index];
-  bool fresh = analysis_.callees_[pending.call].insert(function).second;
+  bool fresh = pending.call && analysis_.callees_[pending.call].insert(function).second;
   switch (pending.how) {
     case How::Call:
       if (!fresh) return;
@@ -268,11 +273,15 @@ void ConstraintBuilder::resolve(uint32_t index, const llvm::Function* function) 
       return;
     }
     case How::CallBack:
+      if (!fresh) return;
       for (const llvm::Argument& argument : function->args()) {
         if (!may_carry(argument.getType())) continue;
-        solver_.add_copy(external_, node(&argument));
         for (const llvm::Use& actual : pending.call->args()) solver_.add_copy(node(actual.get()), node(&argument));
       }
+      return;
+    case How::Escaped:
+      for (const llvm::Argument& argument : function->args())
+        if (may_carry(argument.getType())) solver_.add_copy(escaped_, node(&argument));
       return;
   }
 }
@@ -290,9 +299,8 @@ void ConstraintBuilder::unknown_call(llvm::CallBase& call) {
     if (!may_carry(argument->getType())) continue;
     solver_.add_store(external_, node(argument.get()));
     solver_.add_store(whole_pointer(argument.get()), external_);
-    call_pointer(node(argument.get()), call, How::CallBack, nothing_);
   }
-  if (may_carry(call.getType())) solver_.add_load(external_, node(&call));
+  if (may_carry(call.getType())) solver_.add_copy(escaped_, node(&call));
 }
 
 void ConstraintBuilder::external_call(llvm::CallBase& call, llvm::StringRef name) {

@@ -29,7 +29,7 @@ class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
   void visitInstruction(llvm::Instruction& instruction);  // casts, phi, select, aggregates: a copy of each operand
 
  private:
-  enum class How : uint8_t { Call, Thread, CallBack };
+  enum class How : uint8_t { Call, Thread, CallBack, Escaped };
   struct Pending {
     const llvm::CallBase* call;
     How how;
@@ -56,7 +56,8 @@ class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
   const llvm::DataLayout* layout_ = nullptr;
   std::map<const llvm::Function*, NodeId> results_, variadics_;
   std::vector<Pending> pending_;
-  NodeId external_;  // points to memory we do not see, which holds every pointer given to code we do not see
+  NodeId external_;  // points to memory we do not see, which holds every pointer given to code we do not see:
+  NodeId escaped_;   // those, and the memory itself
   NodeId nothing_;
 };
 

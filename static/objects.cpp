@@ -6,9 +6,6 @@ namespace stem::analysis {
 
 namespace {
 
-// An untyped object tells apart the offsets below this; past it everything is `any`.
-constexpr uint64_t kMaxUntypedOffset = 1024;
-
 uint64_t size_of(const llvm::DataLayout& layout, llvm::Type* type) {
   return type && type->isSized() ? layout.getTypeAllocSize(type).getKnownMinValue() : 0;
 }
@@ -37,7 +34,8 @@ LocationId Objects::intern(ObjectId object, uint32_t offset) {
   return entry->second;
 }
 
-// The offset of the same field in the first element of every array it lies in.
+// Where the field at this offset starts, in the first element of every array it lies in. (A pointer that walks over an object
+// byte by byte meets its fields, not its bytes: otherwise `p++` makes as many locations as there are bytes.)
 uint64_t Objects::reduce(llvm::Type* type, uint64_t offset) const {
   uint64_t base = 0;
   for (;;) {
@@ -53,9 +51,8 @@ uint64_t Objects::reduce(llvm::Type* type, uint64_t offset) const {
       base += start;
       offset -= start;
       type = structure->getElementType(field);
-      if (offset >= size_of(layout_, type)) return base + offset;  // padding
     } else {
-      return base + offset;
+      return base;
     }
   }
 }
@@ -92,7 +89,8 @@ LocationId Objects::location(ObjectId object, uint64_t offset) {
       break;
   }
   if (size_of(layout_, target.type) > 0) return intern(object, static_cast<uint32_t>(reduce(target.type, offset)));
-  return offset < kMaxUntypedOffset ? intern(object, static_cast<uint32_t>(offset)) : any(object);
+  // Slots of a virtual table are told apart; memory of unknown type is one location.
+  return target.kind == ObjectKind::Global ? intern(object, static_cast<uint32_t>(offset)) : any(object);
 }
 
 LocationId Objects::any(ObjectId object) {

@@ -69,7 +69,8 @@ std::map<const llvm::Value*, llvm::Type*> PointerAnalysis::infer_heap_types(cons
     if (!type->isSized() || type->isIntegerTy(8)) return;
     for (LocationId location : points_to(pointer)) {
       const Object& object = objects_->object(objects_->at(location).object);
-      if (object.kind != ObjectKind::Heap || objects_->at(location).offset != 0) continue;
+      if (object.kind != ObjectKind::Heap || (objects_->at(location).offset != 0 && objects_->at(location).offset != kAnyOffset))
+        continue;
       llvm::Type*& best = types[object.value];
       if (!best || layout.getTypeAllocSize(best) < layout.getTypeAllocSize(type)) best = type;
     }

@@ -31,7 +31,7 @@ void Solver::enqueue(NodeId node) {
   node = find(node);
   if (nodes_[node].queued) return;
   nodes_[node].queued = true;
-  work_.push_back(node);
+  ++queued_;
 }
 
 void Solver::add_base(NodeId node, LocationId location) {
@@ -69,13 +69,12 @@ void Solver::add_move(NodeId from, NodeId to, int64_t offset, std::vector<uint64
 
 void Solver::add_copy_memory(NodeId to, NodeId from) {
   uint32_t index = static_cast<uint32_t>(memory_copies_.size());
-  memory_copies_.push_back({to, from});
+  memory_copies_.push_back({to, from, kNoNode});
   to = find(to);
   from = find(from);
   nodes_[to].copy_memory_to.push_back(index);
   nodes_[from].copy_memory_from.push_back(index);
-  for (LocationId target : nodes_[to].done)
-    for (LocationId source : nodes_[from].done) copy_locations(target, source);
+  copy_memory(index, PointsTo(nodes_[to].done), PointsTo(nodes_[from].done));
 }
 
 void Solver::add_call(NodeId pointer, uint32_t call) {
@@ -138,6 +137,20 @@ void Solver::apply(const Subscriber& subscriber, LocationId cell_location) {
   }
 }
 
+// Field by field between a few objects; between many the pairs would be quadratic, and nothing is told apart any more.
+void Solver::copy_memory(uint32_t index, const PointsTo& to, const PointsTo& from) {
+  constexpr unsigned kFew = 8;
+  if (memory_copies_[index].via == kNoNode && to.count() <= kFew && from.count() <= kFew) {
+    for (LocationId target : to)
+      for (LocationId source : from) copy_locations(target, source);
+    return;
+  }
+  if (memory_copies_[index].via == kNoNode) memory_copies_[index].via = add_node();
+  NodeId via = memory_copies_[index].via;
+  for (LocationId source : from) add_copy(whole(objects_.at(source).object).held, via);
+  for (LocationId target : to) add_copy(via, whole(objects_.at(target).object).stored);
+}
+
 void Solver::copy_locations(LocationId to, LocationId from) {
   if (to == from || !copied_.insert(pair_key(to, from)).second) return;
   ObjectId source = objects_.at(from).object;
@@ -162,63 +175,77 @@ void Solver::visit(NodeId node, const std::function<void(uint32_t, ObjectId)>& r
     for (NodeId target : loads) add_copy(source_cell(location), target);
     for (NodeId source : stores) add_copy(source, target_cell(location));
     for (const Move& move : moves) add_base(move.to, objects_.move(location, move.offset, move.strides));
-    for (uint32_t index : to) {
-      PointsTo sources = points_to(memory_copies_[index].from);
-      for (LocationId source : sources) copy_locations(location, source);
-    }
-    for (uint32_t index : from) {
-      PointsTo targets = points_to(memory_copies_[index].to);
-      for (LocationId target : targets) copy_locations(target, location);
-    }
     ObjectId object = objects_.at(location).object;
     if (objects_.object(object).kind == ObjectKind::Function)
       for (uint32_t call : calls) resolved(call, object);
   }
+  for (uint32_t index : to) copy_memory(index, fresh, PointsTo(points_to(memory_copies_[index].from)));
+  for (uint32_t index : from) copy_memory(index, PointsTo(points_to(memory_copies_[index].to)), fresh);
   node = find(node);
   auto copies = nodes_[node].copies;
   for (NodeId target : copies) {
     node = find(node);
     target = find(target);
     if (target == node) continue;
-    if (nodes_[target].all |= fresh) {
-      enqueue(target);
-    } else if (nodes_[target].all == nodes_[node].all && tested_.insert(pair_key(node, target)).second) {
-      collapse_cycle(node, target);
-    }
+    if (nodes_[target].all |= fresh) enqueue(target);
   }
 }
 
 void Solver::solve(const std::function<void(uint32_t, ObjectId)>& resolved) {
-  while (!work_.empty()) {
-    NodeId node = work_.front();
-    work_.pop_front();
-    if (find(node) != node) continue;
-    nodes_[node].queued = false;
-    visit(node, resolved);
-  }
+  while (queued_ > 0)
+    for (NodeId node : collapse_cycles()) {
+      if (!nodes_[node].queued || find(node) != node) continue;
+      nodes_[node].queued = false;
+      --queued_;
+      visit(node, resolved);
+    }
 }
 
-// If `from` can be reached from `to` along copies, everything on the way is one set.
-void Solver::collapse_cycle(NodeId from, NodeId to) {
-  std::unordered_map<NodeId, NodeId> came_from;
-  std::vector<NodeId> stack{to};
-  came_from.emplace(to, to);
-  while (!stack.empty()) {
-    NodeId node = stack.back();
-    stack.pop_back();
-    if (node == from) break;
-    for (NodeId next : nodes_[node].copies) {
-      next = find(next);
-      if (came_from.emplace(next, node).second) stack.push_back(next);
+// Tarjan's algorithm without recursion. Components come out in reverse topological order; each becomes one node.
+std::vector<NodeId> Solver::collapse_cycles() {
+  struct Frame {
+    NodeId node;
+    size_t edge;
+  };
+  const size_t count = nodes_.size();
+  std::vector<uint32_t> number(count, 0), low(count, 0);
+  std::vector<bool> open(count, false);
+  std::vector<NodeId> stack, order;
+  std::vector<std::pair<NodeId, NodeId>> merges;
+  std::vector<Frame> frames;
+  uint32_t next = 0;
+  for (NodeId root = 0; root < count; ++root) {
+    if (find(root) != root || number[root]) continue;
+    frames.push_back({root, 0});
+    while (!frames.empty()) {
+      auto [node, edge] = frames.back();
+      if (edge == 0 && !number[node]) {
+        number[node] = low[node] = ++next;
+        stack.push_back(node);
+        open[node] = true;
+      }
+      if (edge < nodes_[node].copies.size()) {
+        ++frames.back().edge;
+        NodeId target = find(nodes_[node].copies[edge]);
+        if (!number[target]) frames.push_back({target, 0});
+        else if (open[target]) low[node] = std::min(low[node], number[target]);
+        continue;
+      }
+      frames.pop_back();
+      if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], low[node]);
+      if (low[node] != number[node]) continue;
+      order.push_back(node);
+      for (NodeId member = stack.back();; member = stack.back()) {
+        stack.pop_back();
+        open[member] = false;
+        if (member == node) break;
+        merges.emplace_back(node, member);
+      }
     }
   }
-  if (!came_from.contains(from)) return;
-  NodeId node = from;
-  while (node != to) {
-    NodeId next = came_from.at(node);
-    unite(from, next);
-    node = next;
-  }
+  for (auto [keep, drop] : merges) unite(keep, drop);
+  std::reverse(order.begin(), order.end());
+  return order;
 }
 
 void Solver::unite(NodeId keep, NodeId drop) {
@@ -226,6 +253,8 @@ void Solver::unite(NodeId keep, NodeId drop) {
   drop = find(drop);
   if (keep == drop) return;
   parent_[drop] = keep;
+  if (nodes_[drop].queued) --queued_;
+  nodes_[drop].queued = false;
   Node &a = nodes_[keep], &b = nodes_[drop];
   a.all |= b.all;
   a.done &= b.done;
