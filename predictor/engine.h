@@ -14,6 +14,7 @@
 // it cannot be exact (inputs that would have to change, counts of semaphores at a failed attempt) it says Undecided.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,6 +47,11 @@ class Engine {
   void retreat();
   // Can r take the atom from w (kFromStart: what was there when the window began)? After aim; reach(w) helps.
   Result decide(uint32_t w, uint32_t atom);
+
+  // The search gives up (Undecided) at that time.
+  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
+  // After aim (and reach): how many events of each thread must execute, from the thread's first.
+  std::vector<uint32_t> cone() const;
 
   // After Feasible: the witness' events, from the program's start.
   std::vector<uint32_t> schedule() const;
@@ -173,6 +179,7 @@ class Engine {
   Reasons conflict_ = 0;
   bool inexact_ = false;                // some branch of the search was given up for a reason that proves nothing
   uint32_t used_ = 0;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   uint64_t changes_ = 0;
 
   std::vector<int32_t> required_, activated_;                     // by thread: how many in the window

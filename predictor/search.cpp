@@ -152,6 +152,12 @@ Engine::Reach Engine::reach(uint32_t w) {
 
 void Engine::retreat() { pop(); }
 
+std::vector<uint32_t> Engine::cone() const {
+  std::vector<uint32_t> length(model_.threads);
+  for (uint32_t t = 0; t < model_.threads; ++t) length[t] = window_->base[t] + required_[t];
+  return length;
+}
+
 Engine::Result Engine::decide(uint32_t w, uint32_t atom) {
   inexact_ = false;
   used_ = 0;
@@ -169,7 +175,7 @@ Engine::Result Engine::search(unsigned level) {
     return Result::Infeasible;
   }
   if (linearise()) return Result::Feasible;
-  if (used_++ >= limit_) return Result::Undecided;
+  if (used_++ >= limit_ || std::chrono::steady_clock::now() > deadline_) return Result::Undecided;
   std::vector<Alternative> options;
   Reasons all = 0;
   if (!pick(options, all)) {

@@ -1,0 +1,395 @@
+// The analysis of one trace: which layer is asked when.
+//
+//   1. what the recording shows, and what unseen code has written, is settled;
+//   2. order and locks refute what they can for all instances at once (candidates.h);
+//   3. harvest: executions with one thread standing still show most of what is feasible;
+//   4. the engine sweeps the reads that still matter: kept instances first, then all of them;
+//   5. Z3 is asked about the instances that the engine left undecided.
+//
+// A trace of up to some thousand events is one window, and a refutation holds for all of it. A longer one is cut into
+// windows that overlap by half; a witness found in a window is a witness, a refutation holds within windows only and is
+// reported as such.
+#include "predictor/analysis.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "predictor/evidence.h"
+#include "predictor/rounds.h"
+#include "predictor/solve.h"
+#include "predictor/worker.h"
+#include "util/error.h"
+
+namespace stem::predictor {
+
+namespace {
+
+constexpr uint32_t kWholeTrace = 4000;    // events: up to here a trace is one window
+constexpr uint32_t kWindow = 1000;
+constexpr size_t kRound = 16;             // tasks
+constexpr uint64_t kOpenInstances = 64;   // per static pair, for the solver
+
+using Clock = std::chrono::steady_clock;
+
+class Analysis {
+ public:
+  Analysis(const trace::Trace& trace, const AnalysisOptions& options)
+      : trace_(trace),
+        options_(options),
+        start_(Clock::now()),
+        model_(trace),
+        order_(model_),
+        candidates_(model_, options.kept),
+        checker_(trace),
+        shared_{model_, candidates_, checker_, options_,
+                options.timeout.count() ? start_ + options.timeout : Clock::time_point::max()},
+        decided_(candidates_.pairs.size(), 0),
+        results_(candidates_.pairs.size()),
+        open_(candidates_.pairs.size()),
+        searched_(candidates_.pairs.size(), 0) {
+    workers_ = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    const auto n = static_cast<uint32_t>(trace.events.size());
+    window_ = options.window ? std::min(options.window, n) : n <= kWholeTrace ? n : kWindow;
+    whole_ = window_ >= n;
+  }
+
+  AnalysisResult run() {
+    describe();
+    settle_observed();
+    if (options_.paper) {
+      solve(SolveMode::Paper);
+    } else {
+      refute_by_order();
+      harvest();
+      if (!whole_) sweep_kept();
+      const bool finished = sweep_all();
+      solve(SolveMode::Left);
+      conclude(finished);
+    }
+    return finish();
+  }
+
+ private:
+  uint32_t left() const { return static_cast<uint32_t>(std::count(decided_.begin(), decided_.end(), 0)); }
+
+  void describe() {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      results_[i].instances = candidates_.pairs[i].instances;
+      results_[i].observed = candidates_.pairs[i].observed;
+    }
+  }
+
+  void settle_observed() {
+    for (uint32_t i = 0; i < results_.size(); ++i) {
+      const StaticPair& p = candidates_.pairs[i];
+      if (p.observed) decide(i, State::Explicit, Layer::Observed);
+      else if (p.tainted) decide(i, State::Unknown, Layer::None), results_[i].why = Why::External;
+    }
+  }
+
+  void decide(uint32_t pair, State state, Layer layer) {
+    decided_[pair] = 1;
+    results_[pair].state = state;
+    results_[pair].layer = layer;
+  }
+
+  void refute_by_order() {
+    candidates_.summarise(order_);
+    constexpr size_t kChunk = 16;
+    const size_t tasks = (results_.size() + kChunk - 1) / kChunk;
+    run_rounds<std::vector<uint32_t>>(
+        tasks, workers_, tasks + 1,
+        [&](unsigned, size_t task) {
+          std::vector<uint32_t> refuted;
+          for (size_t i = task * kChunk; i < std::min(results_.size(), (task + 1) * kChunk) && !shared_.stop(); ++i)
+            if (!decided_[i] && candidates_.refuted(static_cast<uint32_t>(i), order_)) refuted.push_back(static_cast<uint32_t>(i));
+          return refuted;
+        },
+        [&](size_t, std::vector<uint32_t> refuted) {
+          for (uint32_t i : refuted) decide(i, State::Infeasible, Layer::MustOrder);
+          return true;
+        });
+  }
+
+  // --- windows and tasks
+  uint32_t step() const { return whole_ ? window_ : std::max(1u, window_ / 2); }
+  uint32_t window_count() const {
+    const auto n = static_cast<uint32_t>(trace_.events.size());
+    return n <= window_ ? 1 : (n - window_ + step() - 1) / step() + 1;
+  }
+  Task window_task(uint32_t index) const {
+    Task task;
+    task.first = index * step();
+    task.last = std::min<uint32_t>(task.first + window_, trace_.events.size());
+    return task;
+  }
+  bool interesting(uint32_t event) const {
+    if (!model_.atom_count[event] || !model_.is_read(event)) return false;
+    for (uint32_t pair : candidates_.pairs_of_use(candidates_.use_class(event)))
+      if (!decided_[pair]) return true;
+    return false;
+  }
+
+  Worker& worker(unsigned index) {
+    if (!pool_[index]) pool_[index] = std::make_unique<Worker>(shared_);
+    return *pool_[index];
+  }
+
+  // Runs tasks that are made when their round begins, so that they know what was decided before.
+  template <typename Make, typename GoOn>
+  bool run_tasks(size_t count, size_t round, Make make, GoOn go_on) {
+    pool_.resize(workers_);
+    std::vector<Task> tasks(count);
+    bool finished = true;
+    size_t made = 0;
+    auto make_round = [&](size_t begin) {
+      for (; made < std::min(count, begin + round); ++made) tasks[made] = make(made);
+    };
+    make_round(0);
+    run_rounds<Findings>(
+        count, workers_, round,
+        [&](unsigned w, size_t i) { return worker(w).run(tasks[i], decided_); },
+        [&](size_t i, Findings findings) {
+          const bool fresh = !findings.found.empty();
+          finished &= findings.finished;
+          merge(std::move(findings));
+          tasks[i] = {};
+          const bool last_of_round = i + 1 == made;
+          const bool more = go_on(fresh) && !shared_.stop();
+          if (last_of_round && more) make_round(i + 1);
+          if (options_.progress) options_.progress(results_.size() - left(), results_.size());
+          return more || !last_of_round;
+        });
+    return finished && !shared_.stop();
+  }
+
+  void merge(Findings findings) {
+    statistics_.queries += findings.queries;
+    statistics_.rejected += findings.rejected;
+    for (const std::string& message : findings.rejections) {
+      if (options_.strict) throw InternalError(message);
+      result_.notes.push_back("bug in STEM: " + message);
+    }
+    for (auto& f : findings.found) {
+      if (decided_[f.pair]) continue;
+      decide(f.pair, State::Implicit, f.layer);
+      results_[f.pair].witness = std::move(f.witness);
+    }
+    for (uint32_t pair : findings.tried) ++results_[pair].tried;
+    for (uint32_t pair : findings.searched) searched_[pair] = 1;
+    for (const auto& o : findings.open) {
+      ++results_[o.pair].tried;
+      ++open_count_[o.pair];
+      if (open_[o.pair].size() < kOpenInstances) open_[o.pair].push_back(o.instance);
+    }
+  }
+
+  // Freeze threads in the first windows, and in others spread over the trace, as long as that shows something new.
+  void harvest() {
+    if (options_.meaning == Meaning::Full) return;  // whole executions come from the engine
+    const uint32_t windows = window_count();
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < std::min(windows, 16u); ++i) order.push_back(i);
+    for (uint32_t i = 1; i < 16 && windows > 32; ++i) order.push_back(static_cast<uint32_t>(uint64_t{windows} * i / 16));
+    constexpr uint32_t kReads = 64;  // a task: some of a window's reads
+    std::vector<std::pair<uint32_t, uint32_t>> parts;  // window, part
+    for (uint32_t w : order)
+      for (uint32_t part = 0; part <= (window_ / kReads); ++part) parts.emplace_back(w, part);
+    run_tasks(
+        parts.size(), kRound,
+        [&](size_t i) {
+          Task task = window_task(parts[i].first);
+          task.freeze = true;
+          const uint32_t from = task.first + parts[i].second * kReads;
+          for (uint32_t e = from; e < std::min(task.last, from + kReads); ++e)
+            if (interesting(e)) task.reads.push_back(e);
+          ++statistics_.windows;
+          return task;
+        },
+        [&](bool) { return left() > 0; });
+  }
+
+  uint32_t window_of(const EventPair& pair) const {
+    const uint32_t w = pair.write == kFromStart ? pair.read : pair.write;
+    const uint32_t low = std::min(w, pair.read), high = std::max(w, pair.read);
+    uint32_t index = std::min(low / step(), window_count() - 1);
+    // A little of what came before, if both still fit.
+    if (index > 0 && high < window_task(index - 1).last) --index;
+    return index;
+  }
+
+  // Long traces: the instances that were kept, window by window.
+  void sweep_kept() {
+    std::map<uint32_t, std::vector<uint32_t>> reads;
+    for (uint32_t i = 0; i < results_.size(); ++i)
+      if (!decided_[i])
+        for (const EventPair& p : candidates_.pairs[i].kept) reads[window_of(p)].push_back(p.read);
+    std::vector<uint32_t> windows;
+    for (auto& [w, list] : reads) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+      windows.push_back(w);
+    }
+    run_tasks(
+        windows.size(), kRound,
+        [&](size_t i) {
+          Task task = window_task(windows[i]);
+          task.freeze = task.sweep = true;
+          for (uint32_t r : reads[windows[i]])
+            if (r >= task.first && r < task.last && interesting(r)) task.reads.push_back(r);
+          ++statistics_.windows;
+          return task;
+        },
+        [&](bool) { return left() > 0; });
+  }
+
+  // Every read that an undecided pair still needs. True: all were looked at.
+  bool sweep_all() {
+    if (left() == 0) return true;
+    if (whole_) {
+      std::vector<uint32_t> reads;
+      for (uint32_t e = 0; e < trace_.events.size(); ++e)
+        if (interesting(e)) reads.push_back(e);
+      constexpr size_t kReads = 8;
+      return run_tasks(
+          (reads.size() + kReads - 1) / kReads, kRound,
+          [&](size_t i) {
+            Task task = window_task(0);
+            task.sweep = true;
+            for (size_t k = i * kReads; k < std::min(reads.size(), (i + 1) * kReads); ++k)
+              if (interesting(reads[k])) task.reads.push_back(reads[k]);
+            return task;
+          },
+          [&](bool) { return left() > 0; });
+    }
+    return run_tasks(
+        window_count(), kRound,
+        [&](size_t i) {
+          Task task = window_task(static_cast<uint32_t>(i));
+          task.sweep = true;
+          for (uint32_t e = task.first; e < task.last; ++e)
+            if (interesting(e)) task.reads.push_back(e);
+          statistics_.windows += !task.reads.empty();
+          return task;
+        },
+        [&](bool) { return left() > 0; });
+  }
+
+  void solve(SolveMode mode) {
+    std::vector<uint32_t> todo;
+    for (uint32_t i = 0; i < results_.size(); ++i)
+      if (!decided_[i] && (mode == SolveMode::Paper || !open_[i].empty())) todo.push_back(i);
+    run_rounds<Solved>(
+        todo.size(), workers_, kRound,
+        [&](unsigned, size_t i) {
+          const uint32_t pair = todo[i];
+          const auto instances = mode == SolveMode::Paper ? all_instances(model_, candidates_, pair) : open_[pair];
+          return solve_instances(shared_, instances, mode);
+        },
+        [&](size_t i, Solved solved) {
+          const uint32_t pair = todo[i];
+          statistics_.solver_queries += solved.queries;
+          statistics_.solver_seconds += solved.seconds;
+          const Layer layer = mode == SolveMode::Paper ? Layer::Paper : Layer::Solver;
+          Findings aside;
+          if (solved.witness && Worker::confirm(shared_, *solved.witness, aside)) {
+            decide(pair, State::Implicit, layer);
+            results_[pair].witness = std::move(solved.witness);
+          } else if (solved.refuted == solved.asked && mode == SolveMode::Paper) {
+            decide(pair, State::Infeasible, layer);
+          } else if (solved.refuted == solved.asked && solved.asked == open_count_[pair]) {
+            open_count_[pair] = 0;  // nothing is left open
+            by_solver_[pair] = true;
+          } else {
+            results_[pair].why = aside.rejected ? Why::SolverGaveUp : solved.why;
+            results_[pair].detail = aside.rejected ? "internal: " + aside.rejections[0] : solved.detail;
+          }
+          merge(std::move(aside));
+          return !shared_.stop();
+        });
+  }
+
+  // What is neither found nor open is refuted, within what was looked at.
+  void conclude(bool finished) {
+    for (uint32_t i = 0; i < results_.size(); ++i) {
+      if (decided_[i]) continue;
+      PairResult& p = results_[i];
+      if (open_count_[i] > 0) {
+        p.state = State::Unknown;
+        if (p.why == Why::NotTried) p.why = Why::Budget;
+        const std::string k = fmt::format("{} of {} instances left open", open_count_[i], p.instances);
+        p.detail = p.detail.empty() ? k : p.detail + "; " + k;
+      } else if (!finished) {
+        p.state = State::Unknown;
+        p.why = options_.interrupt && *options_.interrupt ? Why::Interrupted : p.tried ? Why::Instances : Why::Budget;
+        p.detail = fmt::format("{} of {} instances tried", p.tried, p.instances);
+      } else {
+        decide(i, State::Infeasible, by_solver_.count(i) ? Layer::Solver : searched_[i] ? Layer::Search : Layer::Saturation);
+        if (!whole_) {
+          p.bound = {false, 0, window_};
+          p.detail = fmt::format("within windows of {} events", window_);
+        }
+      }
+    }
+  }
+
+  AnalysisResult finish() {
+    const Evidence evidence(model_, order_);
+    for (uint32_t i = 0; i < results_.size(); ++i) {
+      PairResult& p = results_[i];
+      const EventPair instance = p.witness ? p.witness->pair : candidates_.pairs[i].example;
+      p.def = evidence.access(instance.write);
+      p.use = evidence.access(instance.read);
+      p.relation = evidence.relation(instance.write, instance.read);
+      const uint32_t variable = candidates_.pairs[i].variable;
+      p.variable = variable < trace_.variables.size() ? trace_.variables[variable] : "(unnamed)";
+      if (p.state != State::Unknown) ++statistics_.decided[p.layer];
+      statistics_.instances += p.instances;
+    }
+    if (!whole_)
+      result_.notes.push_back(fmt::format("the trace has {} events: it was analysed in windows of {}; \"infeasible\" from "
+                                          "saturation or search holds within windows only",
+                                          trace_.events.size(), window_));
+    statistics_.events = trace_.events.size();
+    for (uint32_t i = 0; i < trace_.events.size(); ++i) statistics_.accesses += model_.atom_count[i] > 0;
+    statistics_.atoms = model_.atoms.size();
+    statistics_.candidates = results_.size();
+    statistics_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    result_.statistics = statistics_;
+    result_.interrupted = options_.interrupt && *options_.interrupt;
+    auto key = [&](const PairResult& p) {
+      const trace::Site &d = trace_.sites[p.def.site], &u = trace_.sites[p.use.site];
+      return std::tuple(p.variable, !p.def.initial, d.file, d.line, d.column, p.def.site, u.file, u.line, u.column, p.use.site);
+    };
+    std::sort(results_.begin(), results_.end(), [&](const PairResult& a, const PairResult& b) { return key(a) < key(b); });
+    result_.pairs = std::move(results_);
+    return std::move(result_);
+  }
+
+  const trace::Trace& trace_;
+  const AnalysisOptions options_;
+  const Clock::time_point start_;
+  Model model_;
+  MustOrder order_;
+  Candidates candidates_;
+  Checker checker_;
+  Shared shared_;
+  std::vector<uint8_t> decided_;
+  std::vector<PairResult> results_;
+  std::vector<std::vector<EventPair>> open_;      // instances that the engine left, some of them
+  std::map<uint32_t, uint64_t> open_count_;
+  std::map<uint32_t, bool> by_solver_;
+  std::vector<uint8_t> searched_;
+  std::vector<std::unique_ptr<Worker>> pool_;
+  Statistics statistics_;
+  AnalysisResult result_;
+  unsigned workers_ = 1;
+  uint32_t window_ = 0;
+  bool whole_ = true;
+};
+
+}  // namespace
+
+AnalysisResult analyze(const trace::Trace& trace, const AnalysisOptions& options) { return Analysis(trace, options).run(); }
+
+}  // namespace stem::predictor
