@@ -8,23 +8,12 @@
 #ifndef STEM_TRACER_RUNTIME_LIB_H
 #define STEM_TRACER_RUNTIME_LIB_H
 
+#include "tracer/runtime/abi_functions.h"
 #include "tracer/runtime/internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
-
-/* The entry points of abi.def, which models call as instrumented code does. */
-#define ptr void*
-#define i64 uint64_t
-#define i32 uint32_t
-#define i1 bool
-#define STEM_FN(name, result, params) result name params;
-#include "tracer/runtime/abi.def"
-#undef ptr
-#undef i64
-#undef i32
-#undef i1
 
 /* --- calls ----------------------------------------------------------------------------------------------------------- */
 
@@ -125,6 +114,15 @@ void lib_hold_end(struct lib_chunk chunk, const void* site);
 
 /* --- answers of the outside world (nondet.c) ------------------------------------------------------------------------------- */
 
+/* struct stem_thread.library, by whom it is used. */
+enum {
+  LIB_FEED,    /* nondet.c: the last answer of the plan that this thread was given */
+  LIB_LOST,    /* nondet.c: it has left the recorded path */
+  LIB_ENTRY,   /* nondet_file.c: a folder's entry that was fed back */
+  LIB_PENDING, /* signals.c: signals that arrived, bit sig - 1 */
+  LIB_INFOS,   /* signals.c: their siginfo_t, by number */
+};
+
 /* True where a model has to record and schedule: a recorded process, a thread the runtime knows. */
 static inline bool lib_live(void) { return stem_on && stem_current; }
 
@@ -143,6 +141,9 @@ bool lib_feeding(void); /* the run is a replay with answers at all */
 
 /* Recording (a replay is recorded too): one Nondet event. Keeps errno. */
 void lib_record(const char* what, int64_t result, int error, const void* bytes, size_t size, const void* site);
+
+/* Replay: what getpid was said to be; -1 before it was asked. */
+pid_t lib_recorded_pid(void);
 
 /* Puts bytes into the program's memory: as Write events when instrumented code called. Keeps errno. */
 void lib_give(const struct lib_call* call, void* to, const void* bytes, size_t n);

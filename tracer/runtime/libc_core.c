@@ -9,18 +9,27 @@
 
 struct lib_chunk lib_load(const void* from, unsigned size, const void* site) {
   struct lib_chunk chunk = {0, 0, size};
-  chunk.value = stem_read(from, size, 1, site, &chunk.id);
+  if (stem_on)
+    chunk.value = stem_read(from, size, 1, site, &chunk.id);
+  else
+    memcpy(&chunk.value, from, size);
   return chunk;
 }
 
 struct lib_chunk lib_load_pinned(const void* from, unsigned size, const void* site) {
   struct lib_chunk chunk = {0, 0, size};
-  chunk.value = stem_read(from, size, 0, site, 0);
+  if (stem_on)
+    chunk.value = stem_read(from, size, 0, site, 0);
+  else
+    memcpy(&chunk.value, from, size);
   return chunk;
 }
 
 void lib_store(void* to, struct lib_chunk chunk, const void* site) {
-  stem_write(to, chunk.value, chunk.id, chunk.size, site);
+  if (stem_on)
+    stem_write(to, chunk.value, chunk.id, chunk.size, site);
+  else
+    memcpy(to, &chunk.value, chunk.size);
 }
 
 void lib_read(void* buffer, const void* from, size_t n, const void* site) {

@@ -34,8 +34,10 @@ static bool decimal(const char* s, int base, struct lib_value* result, const cha
   if (!digits || digits > 18 || (base != 10 && (base != 0 || *p == '0'))) return false;
   for (const char* q = s; q < p; q++) lib_load_pinned(q, 1, site);
   struct lib_value value = lib_constant(0, 64), digit;
-  for (digits = 0; digits < 18 && is_digit(p, &digit, site); digits++, p++)
+  for (digits = 0; is_digit(p, &digit, site) && digits < 18; digits++, p++) {
+    if (base == 0 && digits == 0) lib_hold(lib_op(STEM_OP_Ne, digit, lib_constant(0, 8)), site); /* else it is octal */
     value = lib_op(STEM_OP_Add, lib_op(STEM_OP_Mul, value, lib_constant(10, 64)), lib_widen(digit, 64));
+  }
   if (negative) value = lib_op(STEM_OP_Sub, lib_constant(0, 64), value);
   *result = value;
   *end = p;

@@ -10,9 +10,10 @@
 
 typedef int (*comparator)(const void*, const void*);
 
-/* The comparator's answer; its expression is in *id. */
+/* The comparator's answer; its expression is in *id. Called as instrumented code would call it: otherwise it pins its answer. */
 static int ask(comparator compare, const void* a, const void* b, uint32_t* id) {
-  __stem_tls.callee = 0;
+  __stem_tls.callee = (const void*)compare;
+  __stem_tls.arg_count = 0;
   __stem_tls.returner = 0;
   int answer = compare(a, b);
   *id = __stem_tls.returner == (const void*)compare ? __stem_tls.result_id : 0;

@@ -10,20 +10,9 @@
 
 #define HEADER 12
 
-/* struct stem_thread.library[LIB_FEED]: the last plan item this thread was given; [LIB_LOST]: it has left the recorded path. */
-enum { LIB_FEED = 0, LIB_LOST = 1 };
+static uint64_t answers; /* recorded so far */
 
-static uint64_t answers;      /* recorded so far */
-static int feeding = -1;      /* -1: not looked at yet */
-
-bool lib_feeding(void) {
-  int known = __atomic_load_n(&feeding, __ATOMIC_RELAXED);
-  if (known < 0) {
-    known = stem_plan_next(STEM_PLAN_FEED, 0) != 0;
-    __atomic_store_n(&feeding, known, __ATOMIC_RELAXED);
-  }
-  return known;
-}
+bool lib_feeding(void) { return stem_plan_next(STEM_PLAN_FEED, 0) != 0; }
 
 static const struct stem_plan_item* next_of(const struct stem_thread* self) {
   const struct stem_plan_item* item = (const void*)(uintptr_t)self->library[LIB_FEED];

@@ -16,11 +16,24 @@
     lib_leave(name, 0);                                                                           \
     return result;                                                                                \
   }
-IDENTITY(getpid, pid_t)
 IDENTITY(getppid, pid_t)
 IDENTITY(gettid, pid_t)
 IDENTITY(sched_getcpu, int)
 IDENTITY(get_nprocs, int)
+
+static pid_t recorded_pid = -1;
+
+pid_t lib_recorded_pid(void) { return recorded_pid; }
+
+static int64_t ask_getpid(void* context, void* bytes) { return STEM_REAL(getpid)(); }
+
+STEM_EXPORT pid_t getpid(void) {
+  struct lib_call call = lib_enter(getpid);
+  pid_t result = (pid_t)lib_ask(&call, "getpid", 0, 0, ask_getpid, 0);
+  if (lib_live() && lib_feeding()) recorded_pid = result;
+  lib_leave(getpid, 0);
+  return result;
+}
 
 /* --- the environment: what a variable said then, even if it says something else now ------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "tracer/runtime/sys.h"
 
 static const char* plan;
-static uint64_t plan_size;
+static uint64_t plan_size, plan_end; /* of the file, of the items */
 static char** environment;
 
 const char* stem_environment(const char* name) {
@@ -28,6 +28,7 @@ static void check(void) {
     if (at + sizeof *item > plan_size || item->size > plan_size - at - sizeof *item) stem_die("the plan of this run is cut short");
     at += sizeof *item + ((uint64_t)item->size + 7) / 8 * 8;
   }
+  plan_end = at;
 }
 
 void stem_plan_open(char** envp) {
@@ -45,15 +46,14 @@ void stem_plan_open(char** envp) {
   check();
 }
 
+/* The items were checked: walking by size stays inside. */
 const struct stem_plan_item* stem_plan_next(enum stem_plan_type type, const struct stem_plan_item* after) {
   if (!plan) return 0;
-  const struct stem_plan_header* header = (const void*)plan;
-  uint64_t at = sizeof *header;
-  int seen = after == 0;
-  for (uint32_t i = 0; i < header->items; i++) {
+  uint64_t at = after ? (uint64_t)((const char*)after - plan) + sizeof *after + ((uint64_t)after->size + 7) / 8 * 8
+                      : sizeof(struct stem_plan_header);
+  while (at < plan_end) {
     const struct stem_plan_item* item = (const void*)(plan + at);
-    if (seen && item->type == (uint32_t)type) return item;
-    if (item == after) seen = 1;
+    if (item->type == (uint32_t)type) return item;
     at += sizeof *item + ((uint64_t)item->size + 7) / 8 * 8;
   }
   return 0;

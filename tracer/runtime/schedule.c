@@ -7,10 +7,11 @@
  * 2 us (two system calls; all threads share one CPU, so nothing is gained by spinning). */
 #include <errno.h>
 
+#include "tracer/runtime/signals.h"
 #include "tracer/runtime/state.h"
 #include "tracer/runtime/sys.h"
 
-struct stem_sched stem_sched = {.stop_at = UINT64_MAX};
+struct stem_sched stem_sched = {.stop_at = UINT64_MAX, .signal_at = UINT64_MAX};
 volatile uint32_t stem_signals_pending;
 uint32_t stem_signal_sources;
 
@@ -36,6 +37,10 @@ static void set_countdown(int64_t n) {
   if (stem_sched.detached || stem_signals_pending) n = 0;
   if (stem_sched.stop_at != UINT64_MAX && stem_sched.operations <= stem_sched.stop_at) {
     int64_t left = (int64_t)(stem_sched.stop_at - stem_sched.operations);
+    if (n > left) n = left;
+  }
+  if (stem_sched.signal_at != UINT64_MAX) {
+    int64_t left = stem_sched.operations < stem_sched.signal_at ? (int64_t)(stem_sched.signal_at - stem_sched.operations) : 0;
     if (n > left) n = left;
   }
   stem_sched.granted = __stem_hot.countdown = n < 0 ? 0 : n;
@@ -97,6 +102,7 @@ static struct stem_thread* nobody(void) {
 void stem_pass_token(struct stem_thread* asking) {
   struct stem_thread* next = 0;
   int64_t countdown = 0;
+  if (stem_sched.operations >= stem_sched.signal_at && stem_signals_due) stem_signals_due();
   if (stem_mode == STEM_MODE_GUIDED) switch (stem_guided_choose(&next, &countdown)) {
       case STEM_GUIDED_GRANT:
         return grant(next, countdown, asking);
@@ -320,7 +326,7 @@ void stem_sleep_until(struct stem_thread* self, uint64_t deadline, const void* s
 
 void stem_sched_init(void) {
   uint32_t live = stem_live_count;
-  stem_sched = (struct stem_sched){.stop_at = UINT64_MAX};
+  stem_sched = (struct stem_sched){.stop_at = UINT64_MAX, .signal_at = UINT64_MAX};
   struct stem_thread* self = stem_current;
   stem_live_count = live;
   self->state = STEM_THREAD_RUNNING;
