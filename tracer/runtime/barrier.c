@@ -12,7 +12,7 @@ struct barrier {
 _Static_assert(sizeof(struct barrier) <= sizeof(pthread_barrier_t), "fits into the object");
 
 STEM_EXPORT int pthread_barrier_init(pthread_barrier_t* b, const pthread_barrierattr_t* attr, unsigned count) {
-  if (!stem_on) return STEM_REAL(pthread_barrier_init)(b, attr, count);
+  if (!stem_active()) return STEM_REAL(pthread_barrier_init)(b, attr, count);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_BarrierInit, b, site, 0, 0, 0);
@@ -30,14 +30,14 @@ STEM_EXPORT int pthread_barrier_init(pthread_barrier_t* b, const pthread_barrier
 }
 
 STEM_EXPORT int pthread_barrier_destroy(pthread_barrier_t* b) {
-  if (!stem_on) return STEM_REAL(pthread_barrier_destroy)(b);
+  if (!stem_active()) return STEM_REAL(pthread_barrier_destroy)(b);
   return ((struct barrier*)b)->arrived ? EBUSY : 0;
 }
 
 static int has_passed(struct stem_thread* t, uintptr_t barrier) { return ((const struct barrier*)barrier)->generation != t->barrier_generation; }
 
 STEM_EXPORT int pthread_barrier_wait(pthread_barrier_t* b) {
-  if (!stem_on) return STEM_REAL(pthread_barrier_wait)(b);
+  if (!stem_active()) return STEM_REAL(pthread_barrier_wait)(b);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   struct barrier* model = (struct barrier*)b;

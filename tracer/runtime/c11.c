@@ -16,7 +16,7 @@ static int answer(int error) {
 }
 
 STEM_EXPORT int thrd_create(thrd_t* out, thrd_start_t start, void* argument) {
-  if (!stem_on) return STEM_REAL(thrd_create)(out, start, argument);
+  if (!stem_active()) return STEM_REAL(thrd_create)(out, start, argument);
   pthread_t handle;
   int r = stem_create(&handle, 0, (void* (*)(void*))(void*)start, argument, 1, stem_take_site());
   if (r == 0) *out = handle;
@@ -24,7 +24,7 @@ STEM_EXPORT int thrd_create(thrd_t* out, thrd_start_t start, void* argument) {
 }
 
 STEM_EXPORT int thrd_join(thrd_t thread, int* result) {
-  if (!stem_on) return STEM_REAL(thrd_join)(thread, result);
+  if (!stem_active()) return STEM_REAL(thrd_join)(thread, result);
   void* value = 0;
   int r = pthread_join(thread, &value);
   if (result) *result = (int)(intptr_t)value;
@@ -32,12 +32,12 @@ STEM_EXPORT int thrd_join(thrd_t thread, int* result) {
 }
 
 STEM_EXPORT int thrd_detach(thrd_t thread) {
-  if (!stem_on) return STEM_REAL(thrd_detach)(thread);
+  if (!stem_active()) return STEM_REAL(thrd_detach)(thread);
   return answer(pthread_detach(thread));
 }
 
 STEM_EXPORT void thrd_yield(void) {
-  if (!stem_on) {
+  if (!stem_active()) {
     STEM_REAL(sched_yield)();
     return;
   }
@@ -47,49 +47,49 @@ STEM_EXPORT void thrd_yield(void) {
 }
 
 STEM_EXPORT int mtx_lock(mtx_t* m) {
-  if (!stem_on) return STEM_REAL(mtx_lock)(m);
+  if (!stem_active()) return STEM_REAL(mtx_lock)(m);
   return answer(pthread_mutex_lock((pthread_mutex_t*)m));
 }
 
 STEM_EXPORT int mtx_trylock(mtx_t* m) {
-  if (!stem_on) return STEM_REAL(mtx_trylock)(m);
+  if (!stem_active()) return STEM_REAL(mtx_trylock)(m);
   struct stem_thread* self = stem_self();
   STEM_ENTER(self);
   return answer(stem_mutex_lock(self, (pthread_mutex_t*)m, 1, 0, stem_take_site()));
 }
 
 STEM_EXPORT int mtx_timedlock(mtx_t* m, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(mtx_timedlock)(m, until);
+  if (!stem_active()) return STEM_REAL(mtx_timedlock)(m, until);
   return answer(pthread_mutex_timedlock((pthread_mutex_t*)m, until));
 }
 
 STEM_EXPORT int mtx_unlock(mtx_t* m) {
-  if (!stem_on) return STEM_REAL(mtx_unlock)(m);
+  if (!stem_active()) return STEM_REAL(mtx_unlock)(m);
   return answer(pthread_mutex_unlock((pthread_mutex_t*)m));
 }
 
 STEM_EXPORT int cnd_wait(cnd_t* c, mtx_t* m) {
-  if (!stem_on) return STEM_REAL(cnd_wait)(c, m);
+  if (!stem_active()) return STEM_REAL(cnd_wait)(c, m);
   return answer(pthread_cond_wait((pthread_cond_t*)c, (pthread_mutex_t*)m));
 }
 
 STEM_EXPORT int cnd_timedwait(cnd_t* c, mtx_t* m, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(cnd_timedwait)(c, m, until);
+  if (!stem_active()) return STEM_REAL(cnd_timedwait)(c, m, until);
   return answer(pthread_cond_timedwait((pthread_cond_t*)c, (pthread_mutex_t*)m, until));
 }
 
 STEM_EXPORT int cnd_signal(cnd_t* c) {
-  if (!stem_on) return STEM_REAL(cnd_signal)(c);
+  if (!stem_active()) return STEM_REAL(cnd_signal)(c);
   return answer(pthread_cond_signal((pthread_cond_t*)c));
 }
 
 STEM_EXPORT int cnd_broadcast(cnd_t* c) {
-  if (!stem_on) return STEM_REAL(cnd_broadcast)(c);
+  if (!stem_active()) return STEM_REAL(cnd_broadcast)(c);
   return answer(pthread_cond_broadcast((pthread_cond_t*)c));
 }
 
 STEM_EXPORT void call_once(once_flag* flag, void (*initialise)(void)) {
-  if (!stem_on) {
+  if (!stem_active()) {
     STEM_REAL(call_once)(flag, initialise);
     return;
   }

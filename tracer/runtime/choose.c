@@ -18,10 +18,12 @@ uint64_t stem_random(void) { /* splitmix64 */
 
 static uint64_t below(uint64_t n) { return (uint64_t)(((unsigned __int128)stem_random() * n) >> 64); }
 
+#define LOOK_AGAIN 4096 /* nobody to switch to: still ask now and then, or a spin loop would never be seen */
+
 /* Exponential with the mean asked for: -log2 of a uniform number, piecewise linear between the powers of two. */
 int64_t stem_distance(void) {
-  if (stem_mode == STEM_MODE_RANDOM) return stem_live_count > 1 ? 0 : INT64_MAX / 4;
-  if (stem_live_count <= 1) return INT64_MAX / 4;
+  if (stem_live_count <= 1) return LOOK_AGAIN;
+  if (stem_mode == STEM_MODE_RANDOM) return 0;
   uint64_t u = stem_random() | 1;
   int zeros = __builtin_clzll(u);
   uint64_t fraction = (u << zeros << 1) >> 48; /* 16 bits */
@@ -52,9 +54,9 @@ void stem_pct_init(void) {
 void stem_pct_thread(struct stem_thread* t) { t->priority = MAX_DEPTH + (stem_random() >> 8); }
 
 int64_t stem_pct_distance(void) {
-  if (changes == change_count) return INT64_MAX / 4;
+  if (changes == change_count) return LOOK_AGAIN;
   int64_t left = (int64_t)(change_points[changes] - stem_sched.operations);
-  return left < 0 ? 0 : left;
+  return left < 0 ? 0 : left > LOOK_AGAIN ? LOOK_AGAIN : left;
 }
 
 static void pct_change(struct stem_thread* asking) {

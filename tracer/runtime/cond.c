@@ -36,19 +36,19 @@ static int wait(pthread_cond_t* c, pthread_mutex_t* m, uint64_t deadline, const 
 }
 
 STEM_EXPORT int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
-  if (!stem_on) return STEM_REAL(pthread_cond_wait)(c, m);
+  if (!stem_active()) return STEM_REAL(pthread_cond_wait)(c, m);
   return wait(c, m, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_cond_timedwait)(c, m, until);
+  if (!stem_active()) return STEM_REAL(pthread_cond_timedwait)(c, m, until);
   if (stem_bad_time(until)) return EINVAL;
   clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME; /* pthread_condattr_setclock */
   return wait(c, m, stem_deadline(clock, until), stem_take_site());
 }
 
 STEM_EXPORT int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_cond_clockwait)(c, m, clock, until);
+  if (!stem_active()) return STEM_REAL(pthread_cond_clockwait)(c, m, clock, until);
   if (stem_bad_time(until) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return EINVAL;
   return wait(c, m, stem_deadline(clock, until), stem_take_site());
 }
@@ -75,7 +75,7 @@ static struct stem_thread* pick(uint64_t cond) {
 }
 
 STEM_EXPORT int pthread_cond_signal(pthread_cond_t* c) {
-  if (!stem_on) return STEM_REAL(pthread_cond_signal)(c);
+  if (!stem_active()) return STEM_REAL(pthread_cond_signal)(c);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_Signal, c, site, 0, 0, 0);
@@ -88,7 +88,7 @@ STEM_EXPORT int pthread_cond_signal(pthread_cond_t* c) {
 }
 
 STEM_EXPORT int pthread_cond_broadcast(pthread_cond_t* c) {
-  if (!stem_on) return STEM_REAL(pthread_cond_broadcast)(c);
+  if (!stem_active()) return STEM_REAL(pthread_cond_broadcast)(c);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   uint64_t woken = 0;

@@ -70,7 +70,7 @@ STEM_EXPORT long syscall(long number, ...) {
   va_start(list, number);
   for (int i = 0; i < 6; i++) a[i] = va_arg(list, long);
   va_end(list);
-  if (!stem_on) return answer(stem_sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+  if (!stem_active()) return answer(stem_sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]));
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   STEM_ENTER(self);

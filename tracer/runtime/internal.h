@@ -153,6 +153,10 @@ static inline struct stem_thread* stem_self(void) {
   return STEM_LIKELY(t != 0) ? t : stem_adopt();
 }
 
+/* Whether an interposed function is to be modelled: not when nothing is recorded, and not when the runtime itself (or a library
+ * that it calls, like the unwinder) is the caller. */
+static inline int stem_active(void) { return STEM_LIKELY(stem_on) && !(stem_current && stem_current->busy); }
+
 /* At the start of a function that the program calls and that may be part of a spin loop. */
 #define STEM_ENTER(self)                                            \
   ((self)->entry = __builtin_return_address(0),                     \

@@ -49,12 +49,12 @@ int stem_mutex_lock(struct stem_thread* self, pthread_mutex_t* m, int try_only, 
 }
 
 STEM_EXPORT int pthread_mutex_lock(pthread_mutex_t* m) {
-  if (!stem_on) return STEM_REAL(pthread_mutex_lock)(m);
+  if (!stem_active()) return STEM_REAL(pthread_mutex_lock)(m);
   return stem_mutex_lock(stem_self(), m, 0, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_mutex_trylock(pthread_mutex_t* m) {
-  if (!stem_on) return STEM_REAL(pthread_mutex_trylock)(m);
+  if (!stem_active()) return STEM_REAL(pthread_mutex_trylock)(m);
   struct stem_thread* self = stem_self();
   STEM_ENTER(self);
   return stem_mutex_lock(self, m, 1, 0, stem_take_site());
@@ -70,18 +70,18 @@ static int timed_lock(pthread_mutex_t* m, clockid_t clock, const struct timespec
 }
 
 STEM_EXPORT int pthread_mutex_timedlock(pthread_mutex_t* m, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_mutex_timedlock)(m, until);
+  if (!stem_active()) return STEM_REAL(pthread_mutex_timedlock)(m, until);
   return timed_lock(m, CLOCK_REALTIME, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_mutex_clocklock)(m, clock, until);
+  if (!stem_active()) return STEM_REAL(pthread_mutex_clocklock)(m, clock, until);
   if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return EINVAL;
   return timed_lock(m, clock, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_mutex_unlock(pthread_mutex_t* m) {
-  if (!stem_on) return STEM_REAL(pthread_mutex_unlock)(m);
+  if (!stem_active()) return STEM_REAL(pthread_mutex_unlock)(m);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_Unlock, m, site, 0, 0, 0);
@@ -102,7 +102,7 @@ static int can_spin(struct stem_thread* t, uintptr_t lock) {
 }
 
 STEM_EXPORT int pthread_spin_lock(pthread_spinlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_spin_lock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_spin_lock)(l);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   for (;;) {
@@ -116,7 +116,7 @@ STEM_EXPORT int pthread_spin_lock(pthread_spinlock_t* l) {
 }
 
 STEM_EXPORT int pthread_spin_trylock(pthread_spinlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_spin_trylock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_spin_trylock)(l);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   STEM_ENTER(self);
@@ -128,7 +128,7 @@ STEM_EXPORT int pthread_spin_trylock(pthread_spinlock_t* l) {
 }
 
 STEM_EXPORT int pthread_spin_unlock(pthread_spinlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_spin_unlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_spin_unlock)(l);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_Unlock, l, site, 0, 0, 0);

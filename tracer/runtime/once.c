@@ -28,10 +28,12 @@ static void undone(struct undo* undo) {
 }
 
 STEM_EXPORT int pthread_once(pthread_once_t* once, void (*initialise)(void)) {
-  if (!stem_on) return STEM_REAL(pthread_once)(once, initialise);
+  if (!stem_active()) return STEM_REAL(pthread_once)(once, initialise);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   int* state = (int*)once;
+  /* Libraries that we do not see look here all the time (the unwinder at every throw): no news in that. */
+  if (!site && (__atomic_load_n(state, __ATOMIC_ACQUIRE) & DONE)) return 0;
   stem_visible(self, STEM_KIND_OnceBegin, once, site, can_enter, (uintptr_t)once, 0);
   if (__atomic_load_n(state, __ATOMIC_ACQUIRE) & DONE) {
     stem_event(self, STEM_KIND_OncePass, 0, once, 0, 0, site);
@@ -67,7 +69,7 @@ extern void __cxa_guard_abort(uint64_t* guard);
 
 /* Nothing recorded: a program in C++ brings the real ones; they are found once. */
 STEM_EXPORT int __cxa_guard_acquire(uint64_t* guard) {
-  if (!stem_on) return STEM_REAL(__cxa_guard_acquire)(guard);
+  if (!stem_active()) return STEM_REAL(__cxa_guard_acquire)(guard);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   volatile uint8_t* g = (volatile uint8_t*)guard;
@@ -97,12 +99,12 @@ static void guard_end(uint64_t* guard, int done) {
 }
 
 STEM_EXPORT void __cxa_guard_release(uint64_t* guard) {
-  if (!stem_on) return STEM_REAL(__cxa_guard_release)(guard);
+  if (!stem_active()) return STEM_REAL(__cxa_guard_release)(guard);
   guard_end(guard, 1);
 }
 
 STEM_EXPORT void __cxa_guard_abort(uint64_t* guard) {
-  if (!stem_on) return STEM_REAL(__cxa_guard_abort)(guard);
+  if (!stem_active()) return STEM_REAL(__cxa_guard_abort)(guard);
   guard_end(guard, 0);
 }
 
@@ -120,7 +122,7 @@ static int can_begin(struct stem_thread* t, uintptr_t arg) {
 }
 
 STEM_EXPORT __attribute__((weak)) void __VERIFIER_atomic_begin(void) {
-  if (!stem_on) {
+  if (!stem_active()) {
     STEM_REAL(pthread_mutex_lock)(&atomic_mutex);
     return;
   }
@@ -133,7 +135,7 @@ STEM_EXPORT __attribute__((weak)) void __VERIFIER_atomic_begin(void) {
 }
 
 STEM_EXPORT __attribute__((weak)) void __VERIFIER_atomic_end(void) {
-  if (!stem_on) {
+  if (!stem_active()) {
     STEM_REAL(pthread_mutex_unlock)(&atomic_mutex);
     return;
   }

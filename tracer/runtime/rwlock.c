@@ -43,23 +43,23 @@ static int lock(pthread_rwlock_t* l, int write, int try_only, uint64_t deadline,
 }
 
 STEM_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_rdlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_rdlock)(l);
   return lock(l, 0, 0, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_wrlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_wrlock)(l);
   return lock(l, 1, 0, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_tryrdlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_tryrdlock)(l);
   STEM_ENTER(stem_self());
   return lock(l, 0, 1, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_trywrlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_trywrlock)(l);
   STEM_ENTER(stem_self());
   return lock(l, 1, 1, 0, stem_take_site());
 }
@@ -70,27 +70,27 @@ static int timed(pthread_rwlock_t* l, int write, clockid_t clock, const struct t
 }
 
 STEM_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* l, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_timedrdlock)(l, until);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_timedrdlock)(l, until);
   return timed(l, 0, CLOCK_REALTIME, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t* l, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_timedwrlock)(l, until);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_timedwrlock)(l, until);
   return timed(l, 1, CLOCK_REALTIME, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_clockrdlock)(l, clock, until);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_clockrdlock)(l, clock, until);
   return timed(l, 0, clock, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_clockwrlock)(l, clock, until);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_clockwrlock)(l, clock, until);
   return timed(l, 1, clock, until, stem_take_site());
 }
 
 STEM_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t* l) {
-  if (!stem_on) return STEM_REAL(pthread_rwlock_unlock)(l);
+  if (!stem_active()) return STEM_REAL(pthread_rwlock_unlock)(l);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_RwUnlock, l, site, 0, 0, 0);

@@ -297,8 +297,9 @@ void stem_outside_end(struct stem_thread* self) {
   stem_unlock(&stem_sched.lock);
 }
 
+/* Parallel: the lock is still held from stem_visible, because whoever joins us may hold it until we are gone. */
 void stem_leave(struct stem_thread* self) {
-  stem_lock(&stem_sched.lock);
+  if (!stem_parallel) stem_lock(&stem_sched.lock);
   self->state = STEM_THREAD_ENDED;
   for (uint32_t i = 0; i < stem_live_count; i++)
     if (stem_live[i] == self) stem_live[i] = stem_live[--stem_live_count];

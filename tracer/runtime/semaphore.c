@@ -42,30 +42,30 @@ static int wait(sem_t* s, int try_only, uint64_t deadline, const void* site) {
 }
 
 STEM_EXPORT int sem_wait(sem_t* s) {
-  if (!stem_on) return STEM_REAL(sem_wait)(s);
+  if (!stem_active()) return STEM_REAL(sem_wait)(s);
   return wait(s, 0, 0, stem_take_site());
 }
 
 STEM_EXPORT int sem_trywait(sem_t* s) {
-  if (!stem_on) return STEM_REAL(sem_trywait)(s);
+  if (!stem_active()) return STEM_REAL(sem_trywait)(s);
   STEM_ENTER(stem_self());
   return wait(s, 1, 0, stem_take_site());
 }
 
 STEM_EXPORT int sem_timedwait(sem_t* s, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(sem_timedwait)(s, until);
+  if (!stem_active()) return STEM_REAL(sem_timedwait)(s, until);
   if (stem_bad_time(until)) return errno = EINVAL, -1;
   return wait(s, 0, stem_deadline(CLOCK_REALTIME, until), stem_take_site());
 }
 
 STEM_EXPORT int sem_clockwait(sem_t* s, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(sem_clockwait)(s, clock, until);
+  if (!stem_active()) return STEM_REAL(sem_clockwait)(s, clock, until);
   if (stem_bad_time(until) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return errno = EINVAL, -1;
   return wait(s, 0, stem_deadline(clock, until), stem_take_site());
 }
 
 STEM_EXPORT int sem_post(sem_t* s) {
-  if (!stem_on) return STEM_REAL(sem_post)(s);
+  if (!stem_active()) return STEM_REAL(sem_post)(s);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_SemPost, s, site, 0, 0, 0);
@@ -81,7 +81,7 @@ STEM_EXPORT int sem_post(sem_t* s) {
 }
 
 STEM_EXPORT int sem_init(sem_t* s, int shared, unsigned value) {
-  if (!stem_on) return STEM_REAL(sem_init)(s, shared, value);
+  if (!stem_active()) return STEM_REAL(sem_init)(s, shared, value);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   stem_visible(self, STEM_KIND_SemInit, s, site, 0, 0, 0);
@@ -97,7 +97,7 @@ STEM_EXPORT int sem_init(sem_t* s, int shared, unsigned value) {
 
 /* How much a semaphore holds is shared state too: an operation, so that the order with posts and waits is kept. */
 STEM_EXPORT int sem_getvalue(sem_t* s, int* value) {
-  if (!stem_on) return STEM_REAL(sem_getvalue)(s, value);
+  if (!stem_active()) return STEM_REAL(sem_getvalue)(s, value);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   STEM_ENTER(self);

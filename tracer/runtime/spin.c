@@ -155,7 +155,9 @@ static uint64_t stack_print(struct stem_thread* t, uint64_t hash) {
 static uint64_t private_print(struct stem_thread* t) {
   if (!t->entry || !_Unwind_Backtrace || !_Unwind_GetIP || !_Unwind_GetGR || !_Unwind_GetCFA) return 0;
   struct print p = {t->entry, mix(0x5713, (uint64_t)(uintptr_t)t->pending.site), 0};
+  t->busy++;
   _Unwind_Backtrace(frame, &p);
+  t->busy--;
   if (!p.found) return 0;
   return stack_print(t, p.hash) | 1;
 }

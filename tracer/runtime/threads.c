@@ -136,11 +136,7 @@ static void thread_ends(void* round) {
   }
   stem_visible(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   stem_event(self, STEM_KIND_End, 0, 0, 0, 0, 0);
-  if (stem_parallel) {
-    stem_stream_close(self);
-    self->state = STEM_THREAD_ENDED; /* under the lock that stem_visible took */
-    stem_unlock(&stem_sched.lock);
-  }
+  stem_stream_close(self);
   stem_shadow_free(self);
   stem_fault_thread_end(self);
   stem_leave(self);
@@ -221,7 +217,7 @@ int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*
 }
 
 STEM_EXPORT int pthread_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument) {
-  if (!stem_on) return STEM_REAL(pthread_create)(out, attr, start, argument);
+  if (!stem_active()) return STEM_REAL(pthread_create)(out, attr, start, argument);
   return stem_create(out, attr, start, argument, 0, stem_take_site());
 }
 
@@ -265,31 +261,31 @@ static int join(pthread_t thread, void** result, int how, uint64_t deadline, con
 }
 
 STEM_EXPORT int pthread_join(pthread_t thread, void** result) {
-  if (!stem_on) return STEM_REAL(pthread_join)(thread, result);
+  if (!stem_active()) return STEM_REAL(pthread_join)(thread, result);
   return join(thread, result, JOIN, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_tryjoin_np(pthread_t thread, void** result) {
-  if (!stem_on) return STEM_REAL(pthread_tryjoin_np)(thread, result);
+  if (!stem_active()) return STEM_REAL(pthread_tryjoin_np)(thread, result);
   STEM_ENTER(stem_self());
   return join(thread, result, TRY, 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_timedjoin_np(pthread_t thread, void** result, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_timedjoin_np)(thread, result, until);
+  if (!stem_active()) return STEM_REAL(pthread_timedjoin_np)(thread, result, until);
   if (until && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000)) return EINVAL;
   return join(thread, result, until ? TIMED : JOIN, until ? stem_deadline(CLOCK_REALTIME, until) : 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t clock, const struct timespec* until) {
-  if (!stem_on) return STEM_REAL(pthread_clockjoin_np)(thread, result, clock, until);
+  if (!stem_active()) return STEM_REAL(pthread_clockjoin_np)(thread, result, clock, until);
   if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) return EINVAL;
   if (until && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000)) return EINVAL;
   return join(thread, result, until ? TIMED : JOIN, until ? stem_deadline(clock, until) : 0, stem_take_site());
 }
 
 STEM_EXPORT int pthread_detach(pthread_t thread) {
-  if (!stem_on) return STEM_REAL(pthread_detach)(thread);
+  if (!stem_active()) return STEM_REAL(pthread_detach)(thread);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   struct stem_thread* child = by_handle(thread);
@@ -310,7 +306,7 @@ void stem_cancellation_point(struct stem_thread* self) {
 }
 
 STEM_EXPORT int pthread_cancel(pthread_t thread) {
-  if (!stem_on) return STEM_REAL(pthread_cancel)(thread);
+  if (!stem_active()) return STEM_REAL(pthread_cancel)(thread);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   struct stem_thread* child = by_handle(thread);
@@ -343,7 +339,7 @@ STEM_EXPORT int pthread_setcancelstate(int state, int* old) {
 
 /* Asynchronous cancellation could strike inside the runtime, which must not be torn: deferred it is. */
 STEM_EXPORT int pthread_setcanceltype(int type, int* old) {
-  if (!stem_on) return STEM_REAL(pthread_setcanceltype)(type, old);
+  if (!stem_active()) return STEM_REAL(pthread_setcanceltype)(type, old);
   if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
   struct stem_thread* self = stem_self();
   if (old) *old = self->cancel_async ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
@@ -354,7 +350,7 @@ STEM_EXPORT int pthread_setcanceltype(int type, int* old) {
 }
 
 STEM_EXPORT int sched_yield(void) {
-  if (!stem_on) return STEM_REAL(sched_yield)();
+  if (!stem_active()) return STEM_REAL(sched_yield)();
   struct stem_thread* self = stem_self();
   STEM_ENTER(self);
   stem_sleep_until(self, 0, stem_take_site());
