@@ -82,35 +82,35 @@ void FunctionInstrumenter::visit(Instruction& instruction) {
   pin_operands(instruction);
 }
 
-// Which way leads straight to a failed assertion? 1 the true edge, 0 the false edge, -1 neither.
-static int failing_edge(const BranchInst& branch) {
+// The failed assertion that one way of a branch leads straight to, and which way that is.
+static std::pair<const CallBase*, bool> failing_edge(const BranchInst& branch) {
   for (unsigned i = 0; i < 2; ++i) {
     const BasicBlock* next = branch.getSuccessor(i);
     for (int steps = 0; next && steps < 4; ++steps) {
       for (const Instruction& instruction : *next)
-        if (const auto* call = dyn_cast<CallBase>(&instruction); call && is_assertion_failure(*call)) return i == 0 ? 1 : 0;
+        if (const auto* call = dyn_cast<CallBase>(&instruction); call && is_assertion_failure(*call)) return {call, i == 0};
       next = next->getSingleSuccessor();
     }
   }
-  return -1;
+  return {nullptr, false};
 }
 
 void FunctionInstrumenter::visit_branch(Instruction& instruction, Value* condition) {
   Value* symbol = id(condition, instruction);
   if (is_concrete(symbol)) return;
   Value* place = site(instruction);
-  const int failing = failing_edge(cast<BranchInst>(instruction));
+  const auto [failure, fails_if_true] = failing_edge(cast<BranchInst>(instruction));
   IRBuilder<> builder(&instruction);
   Instruction* inside = guard(builder.CreateIsNotNull(symbol), instruction);
   builder.SetInsertPoint(inside);
   Value* outcome = builder.CreateZExt(condition, builder.getInt64Ty());
-  if (failing >= 0) {
+  if (failure) {
     // The condition that must hold is the branch's own, or its negation. A failure is recorded where it is reported.
-    Value* held_id = failing == 0 ? symbol : abi_.call(builder, "__stem_binary", {i32(STEM_OP_Eq), i32(1), symbol, i32(0), outcome, i64(0)});
-    Value* held = failing == 0 ? condition : builder.CreateNot(condition);
+    Value* held_id = !fails_if_true ? symbol : abi_.call(builder, "__stem_binary", {i32(STEM_OP_Eq), i32(1), symbol, i32(0), outcome, i64(0)});
+    Value* held = !fails_if_true ? condition : builder.CreateNot(condition);
     Instruction* then = SplitBlockAndInsertIfThen(held, builder.GetInsertPoint(), false);
     builder.SetInsertPoint(then);
-    abi_.call(builder, "__stem_assert", {held_id, i64(1), place});
+    abi_.call(builder, "__stem_assert", {held_id, i64(1), site_of_.lookup(failure)});
     builder.SetInsertPoint(inside);
   }
   abi_.call(builder, "__stem_branch", {symbol, outcome, place});
