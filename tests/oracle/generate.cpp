@@ -27,6 +27,7 @@ class Generator {
     std::vector<uint32_t> share(1 + workers, 1);
     for (uint32_t left = budget_; left > 0; --left) ++share[random_.below(1 + workers)];
     for (uint32_t t = 1; t <= workers; ++t) program_.threads[t] = block(share[t], 0);
+    if (random_.one_in(4)) make_rendezvous(workers, share[0]);
     make_main(workers, share[0]);
     number(program_.threads);
     return std::move(program_);
@@ -132,6 +133,37 @@ class Generator {
     return block;
   }
 
+  // Several threads at one condition variable or semaphore, and main (mostly) the one that wakes them: what random
+  // statements alone seldom bring about. Each waiter tells of it, and the waker looks.
+  void make_rendezvous(uint32_t workers, uint32_t& share) {
+    const bool semaphore = random_.one_in(2);
+    for (uint32_t t = 1; t <= workers; ++t) {
+      Statement wait, tell = access();
+      wait.kind = semaphore ? Kind::SemWait : Kind::Wait;
+      if (!semaphore) {
+        Statement lock;
+        lock.kind = Kind::Locked;
+        lock.body = {wait};
+        wait = lock;
+      }
+      if (random_.one_in(2)) tell.kind = Kind::Store, tell.term = {Op::Const, {Atom::Kind::Const, t}, {}};
+      program_.threads[t] = {wait, tell};
+      if (random_.one_in(2)) program_.threads[t].push_back(access());
+    }
+    Statement wake, look, test;
+    wake.kind = semaphore ? Kind::SemPost : random_.one_in(5) ? Kind::Broadcast : Kind::Signal;
+    look.kind = Kind::Load, look.variable = variable();
+    test.kind = Kind::If, test.term = {Op::Ne, {Atom::Kind::Local, 0}, {Atom::Kind::Const, random_.below(3)}};
+    test.body = {access()};
+    for (uint32_t t = 0; t < workers; ++t) {
+      rendezvous_.push_back(wake);
+      if (random_.one_in(2)) rendezvous_.push_back(look);
+      if (random_.one_in(2)) rendezvous_.push_back(test);
+    }
+    program_.semaphores[0] = 0;
+    share = random_.below(2);
+  }
+
   void make_main(uint32_t workers, uint32_t share) {
     Block& main = program_.threads[0];
     // Reading each variable first makes the memory at the start known; sometimes it stays unknown, or is written.
@@ -151,6 +183,7 @@ class Generator {
       main.push_back(s);
       if (random_.one_in(4) && !rest.empty()) main.push_back(rest.back()), rest.pop_back();
     }
+    main.insert(main.end(), rendezvous_.begin(), rendezvous_.end());
     for (const Variable& v : program_.variables)
       if (v.region == 2) s.kind = Kind::ExternalWrite, s.variable = static_cast<uint32_t>(&v - program_.variables.data()), main.push_back(s);
     for (uint32_t t = 1; t <= workers; ++t) {
@@ -178,6 +211,7 @@ class Generator {
   uint32_t sites_ = 0;
   Program program_;
   std::vector<Kind> theme_;
+  Block rendezvous_;
 };
 
 }  // namespace

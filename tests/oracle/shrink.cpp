@@ -32,6 +32,7 @@ void remove(Block& block, size_t at) {
 }
 
 void unwrap(Block& block, size_t at) {
+  if (block[at].body.empty()) return;
   Block inner = std::move(block[at].body);
   block.erase(block.begin() + static_cast<std::ptrdiff_t>(at));
   block.insert(block.begin() + static_cast<std::ptrdiff_t>(at), inner.begin(), inner.end());
