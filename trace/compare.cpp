@@ -1,0 +1,157 @@
+#include "trace/compare.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <set>
+
+#include "trace/names.h"
+#include "trace/text.h"
+
+namespace stem::trace {
+
+namespace {
+
+// One of the two runs: its next event, and what lies where in its memory.
+class Side {
+ public:
+  explicit Side(Reader& reader) : reader(reader), names(reader) {}
+
+  Reader& reader;
+  ReaderNames names;
+
+  bool next(bool visible_only) {
+    while (true) {
+      Reader::Item item = reader.next();
+      while (objects_ < reader.object_count()) {
+        const ObjectStore::Entry* o = reader.object_entry(objects_);
+        if (o && o->born == kNone) place(objects_);
+        ++objects_;
+      }
+      if (item == Reader::Item::End) return false;
+      if (item == Reader::Item::Expr) continue;
+      if (reader.event().kind == Kind::Alloc) place(reader.event().object);
+      if (!visible_only || is_visible(reader.event().kind)) return true;
+    }
+  }
+
+  struct Place {
+    std::string identity;
+    uint64_t offset = 0;
+    bool operator==(const Place&) const = default;
+  };
+  std::optional<Place> place_of(uint64_t address) const {
+    auto after = live_.upper_bound(address);
+    if (after == live_.begin()) return std::nullopt;
+    auto& [base, o] = *std::prev(after);
+    if (address - base > o.size) return std::nullopt;  // one past the end belongs to it
+    return Place{reader.object(o.id).identity, address - base};
+  }
+  // Object and offset of an event's address.
+  Place place(const Event& e) const {
+    if (e.object == kNone) return {};
+    Object o = reader.object(e.object);
+    return {o.identity, e.addr - o.base};
+  }
+
+ private:
+  struct Live {
+    uint64_t size;
+    uint32_t id;
+  };
+  void place(uint32_t id) {
+    const ObjectStore::Entry* o = reader.object_entry(id);
+    if (!o || o->base + o->size < o->base) return;
+    auto at = live_.lower_bound(o->base);
+    if (at != live_.begin() && o->base - std::prev(at)->first < std::prev(at)->second.size) --at;
+    while (at != live_.end() && at->first < o->base + o->size) at = live_.erase(at);
+    live_[o->base] = {o->size, id};
+  }
+
+  std::map<uint64_t, Live> live_;
+  uint32_t objects_ = 0;
+};
+
+class Comparison {
+ public:
+  Comparison(Reader& a, Reader& b, const CompareOptions& options) : a_(a), b_(b), options_(options) {}
+
+  std::optional<Difference> run() {
+    for (uint64_t index = 0;; ++index) {
+      bool more_a = a_.next(options_.visible_only), more_b = b_.next(options_.visible_only);
+      if (!more_a && !more_b) return endings(index);
+      if (more_a != more_b) {
+        Side& longer = more_a ? a_ : b_;
+        return Difference{index, fmt::format("the {} run ends here; the {} goes on with {}", more_a ? "second" : "first",
+                                             more_a ? "first" : "second", what(longer, longer.reader.event()))};
+      }
+      std::string why = differ(a_.reader.event(), b_.reader.event());
+      if (!why.empty()) return Difference{index, why};
+    }
+  }
+
+ private:
+  static std::string what(const Side& side, const Event& e) {
+    std::string on = subject(e, side.names);
+    return fmt::format("{}: {}{}{}", describe(side.names.thread(e.thread), side.names.site(e.site)), kind_name(e.kind), on.empty() ? "" : " of ", on);
+  }
+
+  std::string differ(const Event& x, const Event& y) {
+    const Thread &tx = a_.names.thread(x.thread), &ty = b_.names.thread(y.thread);
+    auto both = [&] { return fmt::format("the first run has {}; the second {}", what(a_, x), what(b_, y)); };
+    if (tx.path != ty.path || x.kind != y.kind || a_.names.site(x.site).key != b_.names.site(y.site).key || x.size != y.size) return both();
+    if (x.flags != y.flags) return fmt::format("{} differs in its flags", what(a_, x));
+    bool thread_value = x.kind == Kind::Create || x.kind == Kind::Join || x.kind == Kind::Detach;
+    if (x.object != kNone || y.object != kNone) {
+      Side::Place px = a_.place(x), py = b_.place(y);
+      if (px != py) return both() + fmt::format(" ({} at offset {}, and {} at offset {})", px.identity, px.offset, py.identity, py.offset);
+      deltas_.insert(x.addr - y.addr);
+    } else if (x.addr != y.addr && !deltas_.count(x.addr - y.addr)) {
+      return fmt::format("{} is about other memory", what(a_, x));
+    }
+    if (thread_value) {
+      const std::string &cx = a_.names.thread(static_cast<ThreadId>(x.value)).path, &cy = b_.names.thread(static_cast<ThreadId>(y.value)).path;
+      return cx == cy ? "" : fmt::format("{} is about {} in the first run, about {} in the second", what(a_, x), cx, cy);
+    }
+    if (!same_value(x, x.value, y.value)) return fmt::format("{} has value {} in the first run, {} in the second", what(a_, x), x.value, y.value);
+    if (!same_value(x, x.value2, y.value2)) return fmt::format("{} writes {} in the first run, {} in the second", what(a_, x), x.value2, y.value2);
+    return "";
+  }
+
+  bool same_value(const Event& e, uint64_t x, uint64_t y) {
+    if (x == y) return true;
+    if (e.kind == Kind::Wake || e.kind == Kind::Signal) {
+      return x && y && a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
+    }
+    bool may_point = e.size == 8 || e.kind == Kind::Wait || e.kind == Kind::Pin || e.kind == Kind::Branch;
+    if (!may_point) return false;
+    auto px = a_.place_of(x), py = b_.place_of(y);
+    if (px && py) return *px == *py;
+    // Into something that the run never touched (a function, a constant): moved as far as something else of its kind was.
+    return deltas_.count(x - y) != 0;
+  }
+
+  std::optional<Difference> endings(uint64_t index) const {
+    const Reader &x = a_.reader, &y = b_.reader;
+    if (x.outcome() == y.outcome() && x.exit_code() == y.exit_code()) return std::nullopt;
+    return Difference{index, fmt::format("the first run {} with {}, the second {} with {}", outcome_name(x.outcome()), x.exit_code(),
+                                         outcome_name(y.outcome()), y.exit_code())};
+  }
+
+  Side a_, b_;
+  CompareOptions options_;
+  std::set<uint64_t> deltas_;  // how far objects of the two runs lie apart
+};
+
+}  // namespace
+
+std::optional<Difference> compare(Reader& first, Reader& second, const CompareOptions& options) {
+  return Comparison(first, second, options).run();
+}
+
+std::optional<Difference> compare(const std::string& first, const std::string& second, const CompareOptions& options) {
+  Reader a(first), b(second);
+  return compare(a, b, options);
+}
+
+}  // namespace stem::trace
