@@ -71,11 +71,11 @@ void check_tables(const Trace& t) {
 
 }  // namespace
 
-void save(const Trace& trace, const std::string& path) {
+void save(const Trace& trace, const std::string& path, bool compress) {
   check_tables(trace);
   std::string part = path + ".part";
   try {
-    Writer writer(part, trace.meta);
+    Writer writer(part, trace.meta, compress);
     for (size_t i = 1; i < trace.sites.size(); ++i) writer.add_site(trace.sites[i]);
     for (const Thread& t : trace.threads) writer.add_thread(t);
     for (const Object& o : trace.objects) writer.add_object(o);

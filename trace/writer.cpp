@@ -27,7 +27,7 @@ struct Writer::Encoder {
   ~Encoder() { ZSTD_freeCCtx(zstd); }
 };
 
-Writer::Writer(const std::string& path, const Meta& meta) : path_(path), encoder_(std::make_unique<Encoder>()) {
+Writer::Writer(const std::string& path, const Meta& meta, bool compress) : path_(path), compress_(compress), encoder_(std::make_unique<Encoder>()) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) user_error("{}: cannot write the trace: {}", path, std::strerror(errno));
   ZSTD_CCtx_setParameter(encoder_->zstd, ZSTD_c_compressionLevel, 1);
@@ -307,7 +307,7 @@ void Writer::write_block(uint32_t type) {
   for (ColumnOut& column : columns) {
     size_t raw = column.size(), stored = raw;
     const uint8_t* bytes = column.bytes().data();
-    if (raw > 16) {
+    if (raw > 16 && compress_) {
       buffer.resize(ZSTD_compressBound(raw));
       size_t packed = ZSTD_compress2(encoder_->zstd, buffer.data(), buffer.size(), bytes, raw);
       if (!ZSTD_isError(packed) && packed < raw) {

@@ -21,7 +21,8 @@ class WriteError : public std::runtime_error {
 class Writer {
  public:
   // Creates or replaces the file. Throws UserError if that is not possible.
-  Writer(const std::string& path, const Meta& meta);
+  // Without compression a file is larger and can be taken apart by hand, or by a fuzzer.
+  Writer(const std::string& path, const Meta& meta, bool compress = true);
   ~Writer();
   Writer(const Writer&) = delete;
 
@@ -61,6 +62,7 @@ class Writer {
   void write_all(const void* data, size_t size);
 
   std::string path_;
+  bool compress_;
   int fd_ = -1;
   uint64_t bytes_ = 0, events_ = 0, block_first_event_ = 0;
   uint64_t written_events_ = 0;
@@ -79,6 +81,6 @@ class Writer {
 
 // A whole trace; written beside `path` and renamed, so that a failure leaves what was there. Throws UserError if the trace
 // refers to what is not in its tables.
-void save(const Trace& trace, const std::string& path);
+void save(const Trace& trace, const std::string& path, bool compress = true);
 
 }  // namespace stem::trace
