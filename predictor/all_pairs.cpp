@@ -6,6 +6,7 @@
 
 #include "predictor/checker.h"
 #include "predictor/engine.h"
+#include "predictor/harvest.h"
 #include "util/error.h"
 
 namespace stem::predictor {
@@ -15,7 +16,7 @@ namespace {
 class Sweep {
  public:
   Sweep(const trace::Trace& trace, const AllPairsOptions& options)
-      : trace_(trace), options_(options), model_(trace), engine_(model_, options.meaning, options.decisions), checker_(trace) {}
+      : trace_(trace), options_(options), model_(trace), engine_(model_, options.meaning, options.decisions), harvest_(model_), checker_(trace) {}
 
   std::map<EventPair, Verdict> run(LayerCounts* counts) {
     engine_.open(0, static_cast<uint32_t>(trace_.events.size()));
@@ -49,7 +50,17 @@ class Sweep {
       verdicts_[{model_.sources[model_.sources_at[r] + k], r}] = Verdict::feasible(Layer::Observed, {});
   }
 
+  bool open(uint32_t w, uint32_t r) {
+    const auto it = verdicts_.find({w, r});
+    return it != verdicts_.end() && !it->second.is_feasible();
+  }
+
   void read(uint32_t r) {
+    if (options_.harvest && options_.meaning == Meaning::Prefix)
+      harvest_.freeze(0, static_cast<uint32_t>(trace_.events.size()), r, [&](uint32_t w) {
+        if (open(w, r)) accept(w, r, harvest_.schedule(), trace_.inputs, Layer::Harvest);
+        return true;
+      });
     const Engine::Reach reached = engine_.aim(r);
     std::map<uint32_t, State> states;  // by writer, over the atoms
     if (reached == Engine::Reach::Yes)
@@ -102,9 +113,15 @@ class Sweep {
     switch (engine_.decide(w, atom)) {
       case Engine::Result::Infeasible: note(states, w, engine_.decisions() ? State::Searched : State::Refuted); break;
       case Engine::Result::Undecided: note(states, w, State::Open); break;
-      case Engine::Result::Feasible:
-        accept(w, r, engine_.schedule(), trace_.inputs, engine_.decisions() ? Layer::Search : Layer::Saturation);
+      case Engine::Result::Feasible: {
+        const std::vector<uint32_t> schedule = engine_.schedule();
+        accept(w, r, schedule, trace_.inputs, engine_.decisions() ? Layer::Search : Layer::Saturation);
+        if (options_.harvest && options_.meaning == Meaning::Full)  // a whole execution shows all its flows
+          harvest_.collect(schedule, [&](uint32_t w2, uint32_t r2) {
+            if (open(w2, r2)) accept(w2, r2, schedule, trace_.inputs, Layer::Harvest);
+          });
         break;
+      }
     }
   }
 
@@ -145,6 +162,7 @@ class Sweep {
   const AllPairsOptions options_;
   Model model_;
   Engine engine_;
+  Harvest harvest_;
   Checker checker_;
   std::map<EventPair, Verdict> verdicts_;
   LayerCounts counts_;

@@ -1,5 +1,7 @@
 #include "oracle/subjects.h"
 
+#include "predictor/all_pairs.h"
+#include "predictor/analysis.h"
 #include "predictor/checker.h"
 #include "util/error.h"
 
@@ -25,6 +27,51 @@ std::set<EventPair> ask_encoder(const trace::Trace& trace, const encoder::Option
   return found;
 }
 
+std::set<EventPair> ask_engine(const trace::Trace& trace, Meaning meaning) {
+  predictor::AllPairsOptions options;
+  options.meaning = meaning;
+  options.query_ms = 0;
+  std::set<EventPair> found;
+  for (const auto& [pair, verdict] : predictor::decide_all(trace, options)) {
+    if (verdict.is_unknown()) user_error("pair ({}, {}): unknown: {}", pair.write, pair.read, verdict.reason().detail);
+    if (verdict.is_feasible()) found.insert(pair);
+  }
+  return found;
+}
+
+using StaticKey = std::tuple<uint32_t, uint32_t, std::string>;  // definition site or kNone, use site, variable
+
+// The analysis of static pairs, as a whole and in windows that are far too small: what it finds must be among the event
+// pairs, and what it excludes must not.
+std::set<EventPair> ask_analysis(const trace::Trace& trace, Meaning meaning) {
+  const std::set<EventPair> pairs = ask_engine(trace, meaning);
+  std::set<StaticKey> truth;
+  for (const EventPair& p : pairs) {
+    const trace::Event& r = trace.events[p.read];
+    truth.insert({p.write == predictor::kInitial ? trace::kNone : trace.events[p.write].site, r.site,
+                  r.variable < trace.variables.size() ? trace.variables[r.variable] : "(unnamed)"});
+  }
+  for (uint32_t window : {0u, 14u}) {
+    predictor::AnalysisOptions options;
+    options.meaning = meaning;
+    options.window = window;
+    options.strict = true;
+    options.threads = 1 + window % 3;
+    options.query_ms = 0;
+    for (const auto& p : predictor::analyze(trace, options).pairs) {
+      const bool feasible = truth.count({p.def.initial ? trace::kNone : p.def.site, p.use.site, p.variable});
+      const char* state = predictor::state_name(p.state);
+      const bool external = p.state == predictor::State::Unknown && p.why == predictor::Why::External;
+      if (p.state == predictor::State::Explicit || external) continue;
+      const bool claimed = p.state == predictor::State::Implicit;
+      const bool denied = p.state == predictor::State::Infeasible && p.bound.whole;
+      if ((claimed && !feasible) || (denied && feasible) || (window == 0 && !claimed && !denied))
+        user_error("window {}: {} of event {} and read {} is {} ({})", window, p.variable, p.def.event, p.use.event, state, p.detail);
+    }
+  }
+  return pairs;
+}
+
 }  // namespace
 
 std::vector<Subject> subjects() {
@@ -46,6 +93,9 @@ std::vector<Subject> subjects() {
          return ask_encoder(trace, options);
        },
        false},
+      // The whole predictor: order-graph engine, harvest, and Z3 for what they leave; every witness checked.
+      {"engine", ask_engine},
+      {"analysis", ask_analysis},
       // The oracle alone: against the recording and against runs of the programs.
       {"none", [](const trace::Trace&, Meaning) { return std::set<EventPair>{}; }, false, false},
   };

@@ -1,0 +1,117 @@
+#include "cli/confirm.h"
+
+#include <fmt/core.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "predictor/rounds.h"
+#include "trace/reader.h"
+#include "tracer/launch/launch.h"
+#include "tracer/launch/message.h"
+#include "util/error.h"
+
+namespace stem::cli {
+
+namespace fs = std::filesystem;
+using predictor::PairResult;
+using predictor::State;
+
+namespace {
+
+std::string program_of(const trace::Trace& trace) {
+  const fs::path program = trace.meta.program;
+  return program.is_relative() && !trace.meta.cwd.empty() ? (fs::path(trace.meta.cwd) / program).string() : program.string();
+}
+
+struct Scratch {  // a folder that goes away
+  std::string path;
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "stem-confirm-XXXXXX").string();
+    if (!mkdtemp(name.data())) user_error("cannot create a folder in {}; set TMPDIR to one that can be written", fs::temp_directory_path().string());
+    path = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+};
+
+struct Outcome {
+  State state = State::Implicit;
+  std::string detail;
+};
+
+Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::Test& test, const std::string& folder,
+               std::chrono::milliseconds timeout) {
+  launch::Options options;
+  options.mode = "guided";
+  options.output = folder;
+  options.quiet = true;
+  options.timeout = timeout;
+  try {
+    const launch::RunResult run = launch::run(test, options);
+    if (run.trace.empty()) return {State::Diverged, "the replay recorded nothing"};
+    const trace::Trace seen = trace::load(run.trace);
+    if (predictor::shows(seen, trace, pair)) return {State::Confirmed, ""};
+    for (const std::string& message : run.messages) {
+      const std::string kind = launch::message_kind(message);
+      if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, seen)};
+    }
+    if (run.timed_out) return {State::Diverged, fmt::format("the replay was still running after {} s", timeout.count() / 1000)};
+    return {State::Diverged, "the replay followed the schedule but the use took another value"};
+  } catch (const UserError& error) {
+    return {State::Diverged, error.what()};
+  }
+}
+
+}  // namespace
+
+std::string cannot_replay(const trace::Trace& trace) {
+  if (trace.meta.recorder != "compiled") return "its recorder cannot replay";
+  const std::string program = program_of(trace);
+  std::error_code error;
+  if (program.empty() || !fs::is_regular_file(program, error)) return fmt::format("{} is not there", program.empty() ? "the program" : program);
+  try {
+    if (!launch::is_instrumented(program)) return fmt::format("{} was not compiled with stem-cc", program);
+    if (!trace.meta.build_id.empty() && launch::build_id(program) != trace.meta.build_id)
+      return fmt::format("{} has been rebuilt since", program);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void confirm(const trace::Trace& trace, predictor::AnalysisResult& result, const ConfirmOptions& options) {
+  std::vector<PairResult*> todo;
+  for (PairResult& pair : result.pairs)
+    if (pair.state == State::Implicit && pair.witness) todo.push_back(&pair);
+  if (todo.empty()) return;
+  Scratch scratch;
+  if (!options.keep.empty()) fs::create_directories(options.keep);
+  const unsigned workers = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  size_t done = 0;
+  predictor::run_rounds<Outcome>(
+      todo.size(), workers, 4 * workers,
+      [&](unsigned, size_t i) {
+        if (options.interrupt && *options.interrupt) return Outcome{};
+        const std::string folder = fmt::format("{}/{}", scratch.path, i);
+        const trace::Test test = predictor::test_of(trace, *todo[i]->witness);
+        trace::save_test(test, fmt::format("{}/pair-{}.stemtest", options.keep.empty() ? scratch.path : options.keep, i + 1));
+        Outcome outcome = replay(trace, *todo[i], test, folder, options.timeout);
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+        return outcome;
+      },
+      [&](size_t i, Outcome outcome) {
+        todo[i]->state = outcome.state;
+        if (!outcome.detail.empty()) todo[i]->detail = outcome.detail;
+        if (options.progress) options.progress(++done, todo.size());
+        return !(options.interrupt && *options.interrupt);
+      });
+}
+
+}  // namespace stem::cli
