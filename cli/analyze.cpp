@@ -12,9 +12,7 @@
 #include "cli/command.h"
 #include "cli/confirm.h"
 #include "predictor/analysis.h"
-#if __has_include("trace/checker.h")
 #include "trace/checker.h"
-#endif
 #include "trace/reader.h"
 #include "trace/text.h"
 #include "tracer/launch/state.h"
@@ -92,7 +90,6 @@ trace::Trace load(const std::string& path) {
     if (!recovery.complete)
       fmt::print(stderr, "stem: {} is not complete ({}); what it holds up to there is analysed\n", path, recovery.why);
   }
-#if __has_include("trace/checker.h")
   const trace::CheckResult checked = trace::check(trace, 3);
   if (!checked.ok()) {
     std::string reasons;
@@ -100,7 +97,6 @@ trace::Trace load(const std::string& path) {
     user_error("{}: no analysis has a meaning for this trace:{}{}", path, reasons,
                checked.problem_count > checked.problems.size() ? fmt::format("\n  and {} more", checked.problem_count - checked.problems.size()) : "");
   }
-#endif
   return trace;
 }
 
