@@ -208,12 +208,13 @@ uint32_t __stem_binary(uint32_t op, uint32_t width, uint32_t a_id, uint32_t b_id
   flush();
   check("operand", a_id, a, width);
   check("operand", b_id, b, width);
-  if (!a_id && !b_id) say("MISMATCH both operands concrete"), state->mismatch = true;
+  if (!a_id && !b_id) return 0;
   const bool comparison = op >= STEM_OP_Eq && op <= STEM_OP_Sle;
   return make(op, comparison ? 1 : width, apply(op, width, a, b), std::string("(") + op_text(op) + " " + operand(a_id, a, width) + " " + operand(b_id, b, width) + ")");
 }
 
 uint32_t __stem_convert(uint32_t op, uint32_t width, uint32_t from, uint32_t low, uint32_t id) {
+  if (!id) return 0;
   flush();
   const Node node = state->nodes[id];
   if (node.width != from) say("MISMATCH %s: %s has width %u, not %u", op_text(op), node.text.c_str(), node.width, from), state->mismatch = true;
@@ -222,6 +223,7 @@ uint32_t __stem_convert(uint32_t op, uint32_t width, uint32_t from, uint32_t low
 }
 
 uint32_t __stem_ite(uint32_t width, uint32_t c, uint32_t a_id, uint32_t b_id, uint64_t a, uint64_t b) {
+  if (!c) return 0;
   flush();
   check("operand", a_id, a, width);
   check("operand", b_id, b, width);

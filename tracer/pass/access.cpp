@@ -42,7 +42,14 @@ static Value* may_record(IRBuilder<>& builder, const Abi& abi, Value* cursor) {
 
 Value* FunctionInstrumenter::record_load(const Access& access, Instruction& at, Value** leaf) {
   Type* type = number_of_bytes(context_, access.bytes);
+  const bool atomic = access.aux & STEM_AUX_ATOMIC;
+  const char* function = atomic ? "__stem_atomic_load" : "__stem_load";
   IRBuilder<> builder(&at);
+  if (calls_only_) {
+    Value* called = abi_.call(builder, function, {access.address, i32(access.aux | access.bytes), access.site});
+    if (leaf) *leaf = tls_load(builder, builder.getInt32Ty(), offsetof(stem_tls, result_id));
+    return builder.CreateTrunc(called, type);
+  }
   Value* cursor = fast_path_open(builder);
   Value* fast = may_record(builder, abi_, cursor);
   Instruction *then, *otherwise;
@@ -60,8 +67,7 @@ Value* FunctionInstrumenter::record_load(const Access& access, Instruction& at, 
   }
 
   builder.SetInsertPoint(otherwise);
-  const bool atomic = access.aux & STEM_AUX_ATOMIC;
-  Value* called = abi_.call(builder, atomic ? "__stem_atomic_load" : "__stem_load", {access.address, i32(access.aux | access.bytes), access.site});
+  Value* called = abi_.call(builder, function, {access.address, i32(access.aux | access.bytes), access.site});
   called = builder.CreateTrunc(called, type);
   Value* called_leaf = i32(0);
   if (access.aux & STEM_AUX_LEAF) called_leaf = tls_load(builder, builder.getInt32Ty(), offsetof(stem_tls, result_id));
@@ -81,6 +87,12 @@ Value* FunctionInstrumenter::record_load(const Access& access, Instruction& at, 
 
 void FunctionInstrumenter::record_store(const Access& access, Value* value, Value* id, Instruction& at) {
   IRBuilder<> builder(&at);
+  const bool atomic = access.aux & STEM_AUX_ATOMIC;
+  const char* function = atomic ? "__stem_atomic_store" : "__stem_store";
+  if (calls_only_) {
+    abi_.call(builder, function, {access.address, as_number(builder, value), id, i32(access.aux | access.bytes), access.site});
+    return;
+  }
   Value* cursor = fast_path_open(builder);
   Value* fast = may_record(builder, abi_, cursor);
   Instruction *then, *otherwise;
@@ -93,8 +105,7 @@ void FunctionInstrumenter::record_store(const Access& access, Value* value, Valu
   fast_path_close(builder, cursor, value, id);
 
   builder.SetInsertPoint(otherwise);
-  const bool atomic = access.aux & STEM_AUX_ATOMIC;
-  abi_.call(builder, atomic ? "__stem_atomic_store" : "__stem_store", {access.address, as_number(builder, value), id, i32(access.aux | access.bytes), access.site});
+  abi_.call(builder, function, {access.address, as_number(builder, value), id, i32(access.aux | access.bytes), access.site});
 }
 
 // --- loads and stores --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ using namespace llvm;
 
 namespace stem::pass {
 
+// Above so many accesses a function is big enough that what the compiler must chew matters more than the calls.
+constexpr unsigned kMany = 600, kManyInlined = 24;
+
 FunctionInstrumenter::FunctionInstrumenter(Function& function, const Abi& abi, Sites& sites, const Sharing& sharing, const TargetLibraryInfo& library, const SiteMap& site_of)
     : function_(function), context_(function.getContext()), layout_(function.getDataLayout()), abi_(abi), sites_(sites), sharing_(sharing), library_(library), site_of_(site_of),
       symbolic_(function, sharing, library), dominators_(function) {
@@ -35,6 +38,10 @@ void FunctionInstrumenter::run() {
   for (Instruction& instruction : instructions(function_))
     if (symbolic_.may_be(&instruction) && !isa<AtomicCmpXchgInst>(instruction) && symbolic_.pinned_elsewhere(&instruction)) wanted.push_back(&instruction);
 
+  unsigned accesses = 0;
+  for (const auto& [instruction, position] : positions_) accesses += isa<LoadInst>(instruction) || isa<StoreInst>(instruction);
+  calls_only_ = accesses > (function_.hasFnAttribute(Attribute::AlwaysInline) ? kManyInlined : kMany);
+
   BasicBlock& entry = function_.getEntryBlock();
   entry_ = &*entry.getFirstInsertionPt();
   while (isa<AllocaInst>(entry_) && cast<AllocaInst>(entry_)->isStaticAlloca()) entry_ = entry_->getNextNode();
@@ -55,8 +62,13 @@ void FunctionInstrumenter::run() {
     }
   }
   prologue();
-  for (auto& [block, list] : blocks)
-    for (Instruction* instruction : list) visit(*instruction);
+  for (auto& [block, list] : blocks) {
+    for (Instruction* instruction : list) {
+      if (instruction->isTerminator()) force_all(*instruction);
+      visit(*instruction);
+    }
+    pending_.clear();
+  }
   finish_phis();
   entry_->eraseFromParent();
   for (Instruction* instruction : dead_) instruction->deleteValue();

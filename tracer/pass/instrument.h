@@ -10,6 +10,7 @@
 #include "tracer/pass/sites.h"
 #include "tracer/pass/symbolic.h"
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 
@@ -43,8 +44,11 @@ class FunctionInstrumenter {
   llvm::Value* convert(unsigned operation, unsigned width, unsigned from, llvm::Value* id, llvm::Instruction& at);
   llvm::Value* ite(unsigned width, llvm::Value* condition, llvm::Value* condition_id, llvm::Value* a, llvm::Value* a_id, llvm::Value* b, llvm::Value* b_id, llvm::Instruction& at);
   llvm::Value* compare(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* a_id, llvm::Value* b, llvm::Value* b_id, llvm::Instruction& at);
-  llvm::Value* offset(llvm::GetElementPtrInst& instruction);
-  llvm::Value* extreme(llvm::IntrinsicInst& instruction);
+  llvm::Value* offset(llvm::GetElementPtrInst& instruction, llvm::Instruction& at);
+  llvm::Value* extreme(llvm::IntrinsicInst& instruction, llvm::Instruction& at);
+  llvm::Value* compute(llvm::Instruction& instruction, llvm::Instruction& at);
+  void force(llvm::ArrayRef<llvm::Value*> wanted, llvm::Instruction& at);
+  void force_all(llvm::Instruction& at);
   void pin_division(llvm::BinaryOperator& instruction);
   void finish_phis();
 
@@ -113,6 +117,9 @@ class FunctionInstrumenter {
   llvm::DenseMap<llvm::Value*, llvm::SmallVector<const llvm::Instruction*, 2>> pins_;
   llvm::DenseMap<const llvm::Instruction*, llvm::GlobalVariable*> pin_sites_;
   llvm::DenseMap<llvm::Value*, std::pair<llvm::Value*, llvm::Value*>> exchange_ids_;  // of a compare-and-swap: old value, success
+  llvm::SmallSetVector<llvm::Value*, 16> pending_;  // operations of this block whose ids nobody has asked for yet
+  llvm::DenseMap<llvm::Value*, llvm::Value*>* region_ = nullptr;  // ids inside the guarded region being written
+  bool calls_only_ = false;  // no inline fast path: the code would grow too large
   std::vector<std::pair<llvm::PHINode*, llvm::PHINode*>> phis_;
   std::vector<llvm::Instruction*> dead_;
   llvm::Instruction* entry_ = nullptr;      // the first instruction that is no static alloca
