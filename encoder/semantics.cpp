@@ -75,6 +75,8 @@ Term Values::read(uint32_t read) {
   auto it = reads_.find(read);
   if (it != reads_.end()) return it->second;
   const std::string name = std::to_string(read);
+  if (!f_.in_scope(read))  // never executed: nothing is known of it
+    return reads_.emplace(read, Term{f_.z3.bv_val(0, 8 * f_.event(read).size), f_.z3.bool_val(false)}).first->second;
   const Term term{f_.z3.bv_const(("r" + name).c_str(), 8 * f_.event(read).size),
                   unknowns_ ? f_.z3.bool_const(("known" + name).c_str()) : f_.z3.bool_val(true)};
   return reads_.emplace(read, term).first->second;

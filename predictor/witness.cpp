@@ -10,10 +10,19 @@ using trace::Kind;
 
 namespace {
 
+constexpr size_t kNever = SIZE_MAX;
+
 struct Waiter {
   uint32_t wake;      // its Wake event
-  size_t deadline;    // position of that event in the schedule
+  size_t deadline;    // position of that event in the schedule; kNever: not in it
 };
+
+// The thread's event after this one, in the whole trace.
+uint32_t following(const trace::Trace& trace, uint32_t index) {
+  for (uint32_t i = index + 1; i < trace.events.size(); ++i)
+    if (trace.events[i].thread == trace.events[index].thread) return i;
+  return trace::kNone;
+}
 
 bool needs_signal(const trace::Event& wake) { return !(wake.flags & (trace::kTimeout | trace::kSpurious)); }
 
@@ -22,7 +31,7 @@ bool needs_signal(const trace::Event& wake) { return !(wake.flags & (trace::kTim
 void assign_wakeups(const trace::Trace& trace, Witness& witness) {
   witness.wakeups.clear();
   // The Wake that ends each scheduled Wait: the thread's next event in the schedule.
-  std::vector<size_t> next(witness.schedule.size(), SIZE_MAX);
+  std::vector<size_t> next(witness.schedule.size(), kNever);
   std::unordered_map<trace::ThreadId, size_t> last;
   for (size_t i = 0; i < witness.schedule.size(); ++i) {
     const trace::Event& event = trace.events[witness.schedule[i]];
@@ -36,9 +45,10 @@ void assign_wakeups(const trace::Trace& trace, Witness& witness) {
     const trace::Event& event = trace.events[index];
     if (event.kind != Kind::Wait && event.kind != Kind::Signal && event.kind != Kind::Broadcast) continue;
     auto& waiters = blocked[{event.object, event.addr}];
-    if (event.kind == Kind::Wait && next[i] != SIZE_MAX) {
-      const uint32_t wake = witness.schedule[next[i]];
-      if (trace.events[wake].kind == Kind::Wake && needs_signal(trace.events[wake])) waiters.push_back({wake, next[i]});
+    if (event.kind == Kind::Wait) {
+      const uint32_t wake = next[i] == kNever ? following(trace, index) : witness.schedule[next[i]];
+      if (wake != trace::kNone && trace.events[wake].kind == Kind::Wake && needs_signal(trace.events[wake]))
+        waiters.push_back({wake, next[i]});
     } else if (event.kind == Kind::Broadcast) {
       waiters.clear();
     } else if (event.kind == Kind::Signal && !waiters.empty()) {

@@ -34,11 +34,12 @@ struct Witness {
   EventPair pair;
   std::vector<trace::Input> inputs;  // as many as the trace has, with the same names and sizes
   std::vector<uint32_t> schedule;    // ends with pair.read (PREFIX), or holds every event of the trace (FULL)
-  std::vector<Wakeup> wakeups;       // for every scheduled Wake that needs a signal and is not served by a broadcast
+  std::vector<Wakeup> wakeups;       // at least for every scheduled Wake that needs a signal and gets no broadcast
 };
 
-// Fills in `wakeups`: each signal goes to the waiter whose Wake comes first in the schedule. Earliest deadline first finds
-// a matching whenever there is one; where there is none, the checker says so.
+// Fills in `wakeups`: each signal goes to the waiter whose Wake comes first in the schedule, or to one that the schedule
+// leaves waiting, rather than to one that is to time out. Earliest deadline first finds a matching whenever there is one;
+// where there is none, the checker says so.
 void assign_wakeups(const trace::Trace& trace, Witness& witness);
 
 }  // namespace stem::predictor
