@@ -224,7 +224,7 @@ TEST_CASE("inputs: the plan's value, else what is there, else 0") {
   fake_plan_clear();
   fake_plan_input("n", "\x07\0\0\0", 4);
   fake_plan_input("n", "\x09", 1);
-  fake_plan_input("nondet_int", "\xff\xff\xff\xff", 4);
+  fake_plan_input("__VERIFIER_nondet_int", "\xff\xff\xff\xff", 4);
   fake_begin();
   int n = 3, m = 5;
   called(&stem_input);

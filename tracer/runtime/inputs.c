@@ -3,7 +3,7 @@
  * An input's value is, first, what the plan gives for its name (several of one name: in order); else what the program's memory
  * holds there (stem_input); else 0 (nondet). 0 and not a random number, because `while (nondet())` then ends and a run without
  * a plan is the same every time; with the option inputs=random it is a number made from seed, name and ordinal.
- * A nondet's name is its type, after the thread's path for all but the main thread: which value it gets does not depend on
+ * A nondet's name is its function's, after the thread's path for all but the main thread: which value it gets does not depend on
  * the order of threads.
  *
  * The names of others are weak: a program that brings its own reach_error or __VERIFIER_nondet_int keeps it. */
@@ -139,7 +139,7 @@ WEAK void klee_make_symbolic(void* to, size_t size, const char* name) {
 WEAK void __VERIFIER_nondet_memory(void* to, size_t size) {
   struct lib_call call = lib_enter(__VERIFIER_nondet_memory);
   LIB_PIN(call, 0, to), LIB_PIN(call, 1, size);
-  make_input(to, size, "nondet_memory", call.site);
+  make_input(to, size, "__VERIFIER_nondet_memory", call.site);
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ WEAK int klee_range(int begin, int end, const char* name) {
 #define NONDET(suffix, type)                                                              \
   WEAK type __VERIFIER_nondet_##suffix(void) {                                            \
     struct lib_call call = lib_enter(__VERIFIER_nondet_##suffix);                         \
-    struct lib_value v = input("nondet_" #suffix, sizeof(type), 0, true, call.site);         \
+    struct lib_value v = input("__VERIFIER_nondet_" #suffix, sizeof(type), 0, true, call.site);         \
     lib_leave(__VERIFIER_nondet_##suffix, v.id);                                          \
     return (type)v.value;                                                                 \
   }
@@ -229,7 +229,7 @@ NONDET(pchar, char*)
 #define NONDET_BOOL(suffix)                                                               \
   WEAK _Bool __VERIFIER_nondet_##suffix(void) {                                           \
     struct lib_call call = lib_enter(__VERIFIER_nondet_##suffix);                         \
-    struct lib_value v = one_bit(input("nondet_" #suffix, 1, 0, true, call.site));           \
+    struct lib_value v = one_bit(input("__VERIFIER_nondet_" #suffix, 1, 0, true, call.site));           \
     lib_leave(__VERIFIER_nondet_##suffix, v.id);                                          \
     return (_Bool)v.value;                                                                \
   }
@@ -240,7 +240,7 @@ NONDET_BOOL(_Bool)
 #define NONDET_FLOAT(suffix)                                                              \
   WEAK suffix __VERIFIER_nondet_##suffix(void) {                                          \
     struct lib_call call = lib_enter(__VERIFIER_nondet_##suffix);                         \
-    struct lib_value v = input("nondet_" #suffix, sizeof(suffix), 0, true, call.site);       \
+    struct lib_value v = input("__VERIFIER_nondet_" #suffix, sizeof(suffix), 0, true, call.site);       \
     lib_hold(v, call.site);                                                               \
     lib_leave(__VERIFIER_nondet_##suffix, 0);                                             \
     suffix result;                                                                        \
