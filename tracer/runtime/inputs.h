@@ -14,7 +14,7 @@ uint32_t lib_input_event(const char* name, const void* bytes, size_t size, const
 void lib_input_write(uint32_t index, uint32_t offset, void* to, const void* bytes, size_t size, const void* site);
 
 /* --symbolic-stdin. */
-void lib_symbolic_stdin(void);
+void lib_symbolic_stdin(uint64_t limit); /* so many bytes */
 
 /* --symbolic-argv: makes every argument after the first an input called argv1, argv2, ... */
 void lib_input_argv(char** argv);

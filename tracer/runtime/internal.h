@@ -135,6 +135,7 @@ struct stem_thread {
   void* (*start)(void*);
   void* argument;
   void* signal_stack;
+  const uint64_t* alloc_frame;   /* a model allocates: frame of the function that the program called; 0 else */
   uint64_t library[8];           /* for the libc models, signals and feeds; zero at the thread's start */
   struct stem_tls* tls;          /* valid while the thread lives */
   char path[STEM_MAX_PATH];      /* "main/1/2" */

@@ -19,12 +19,14 @@
 
 struct lib_call {
   const void* site;           /* 0: not called by instrumented code */
+  const uint64_t* frame;      /* of the function called: whom new memory is named after */
   uint32_t id[STEM_MAX_ARGS]; /* expressions of the arguments */
 };
 
 /* First thing in a model: takes what the caller left, so that nothing called from here can mistake it for its own. */
-static inline struct lib_call lib_enter(const void* self) {
+static inline __attribute__((always_inline)) struct lib_call lib_enter(const void* self) {
   struct lib_call call = {0};
+  call.frame = __builtin_frame_address(0);
   call.site = stem_take_site();
   if (__stem_tls.callee == self)
     for (int i = 0; i < STEM_MAX_ARGS; i++) call.id[i] = __stem_tls.args[i];
@@ -36,6 +38,14 @@ static inline struct lib_call lib_enter(const void* self) {
 static inline void lib_leave(const void* self, uint32_t id) {
   __stem_tls.result_id = id;
   __stem_tls.returner = self;
+}
+
+/* Memory that the model allocated for the program. */
+static inline void lib_alloc(const struct lib_call* call, void* address, size_t size) {
+  if (!stem_on || !stem_current) return;
+  stem_current->alloc_frame = call->frame;
+  __stem_alloc(address, size, 0, (void*)call->site);
+  stem_current->alloc_frame = 0;
 }
 
 /* An argument that the model uses as it is. */
@@ -56,6 +66,10 @@ struct lib_chunk {
 
 /* The largest piece that is not longer than n. */
 static inline unsigned lib_piece(size_t n) { return n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1; }
+
+/* Memory that nobody can write (string literals): reading it is no event. Looked at once, at the start. */
+void lib_read_only_init(void);
+bool lib_read_only(const void* address);
 
 struct lib_chunk lib_load(const void* from, unsigned size, const void* site);
 struct lib_chunk lib_load_pinned(const void* from, unsigned size, const void* site);
@@ -124,7 +138,7 @@ enum {
 };
 
 /* True where a model has to record and schedule: a recorded process, a thread the runtime knows. */
-static inline bool lib_live(void) { return stem_on && stem_current; }
+static inline bool lib_live(void) { return stem_active() && stem_current; }
 
 /* What a call to the outside gave: its result, errno, and bytes that it left in memory. */
 struct lib_answer {

@@ -5,6 +5,7 @@
 
 void stem_library_init(void) {
   lib_signals_init();
-  if (stem_option_number("symbolic-stdin", 0)) lib_symbolic_stdin();
+  lib_read_only_init();
+  if (stem_option_number("symbolic-stdin", 0)) lib_symbolic_stdin(stem_option_number("symbolic-stdin", 0));
   if (stem_option_number("symbolic-argv", 0)) lib_input_argv(stem_argv);
 }

@@ -5,11 +5,40 @@
  * model must know where a string ends, five expressions and a pin a piece that depends on anything free. */
 #include "tracer/runtime/lib.h"
 
+#include <link.h>
 #include <string.h>
+
+/* --- read-only segments of what was loaded at the start ------------------------------------------------------------------- */
+
+#define SEGMENTS 128
+static struct {
+  uintptr_t begin, end;
+} segments[SEGMENTS];
+static unsigned segment_count;
+
+static int add_segments(struct dl_phdr_info* info, size_t size, void* context) {
+  for (int i = 0; i < info->dlpi_phnum && segment_count < SEGMENTS; i++) {
+    const ElfW(Phdr)* p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_LOAD || p->p_flags & PF_W) continue;
+    segments[segment_count].begin = info->dlpi_addr + p->p_vaddr;
+    segments[segment_count++].end = info->dlpi_addr + p->p_vaddr + p->p_memsz;
+  }
+  return 0;
+}
+
+void lib_read_only_init(void) { dl_iterate_phdr(add_segments, 0); }
+
+bool lib_read_only(const void* address) {
+  for (unsigned i = 0; i < segment_count; i++)
+    if ((uintptr_t)address - segments[i].begin < segments[i].end - segments[i].begin) return true;
+  return false;
+}
+
+/* --- memory --------------------------------------------------------------------------------------------------------------- */
 
 struct lib_chunk lib_load(const void* from, unsigned size, const void* site) {
   struct lib_chunk chunk = {0, 0, size};
-  if (stem_on)
+  if (stem_on && !lib_read_only(from))
     chunk.value = stem_read(from, size, 1, site, &chunk.id);
   else
     memcpy(&chunk.value, from, size);
@@ -18,7 +47,7 @@ struct lib_chunk lib_load(const void* from, unsigned size, const void* site) {
 
 struct lib_chunk lib_load_pinned(const void* from, unsigned size, const void* site) {
   struct lib_chunk chunk = {0, 0, size};
-  if (stem_on)
+  if (stem_on && !lib_read_only(from))
     chunk.value = stem_read(from, size, 0, site, 0);
   else
     memcpy(&chunk.value, from, size);

@@ -189,7 +189,7 @@ static void* resize(struct lib_call* call, void* old, size_t n) {
   void* fresh = 0;
   if (n || !old) fresh = malloc(n);
   if (fresh) {
-    __stem_alloc(fresh, n, 0, (void*)call->site);
+    lib_alloc(call, fresh, n);
     if (old) {
       size_t before = malloc_usable_size(old);
       copy(call, fresh, old, before < n ? before : n, 0);

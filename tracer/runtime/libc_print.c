@@ -196,15 +196,15 @@ static int format_into(char* to, size_t room, const char* format, va_list ap, co
   return length;
 }
 
-static int format_new(char** to, const char* format, va_list ap, const void* site) {
+static int format_new(const struct lib_call* call, char** to, const char* format, va_list ap) {
   va_list again;
   va_copy(again, ap);
   int length = vsnprintf(0, 0, format, ap);
   char* fresh = length < 0 ? 0 : malloc((size_t)length + 1);
   if (fresh) {
-    if (stem_on) __stem_alloc(fresh, (uint64_t)length + 1, 0, (void*)site);
-    format_into(fresh, (size_t)length + 1, format, again, site);
-    lib_store(to, (struct lib_chunk){(uint64_t)(uintptr_t)fresh, 0, sizeof fresh}, site);
+    lib_alloc(call, fresh, (size_t)length + 1);
+    format_into(fresh, (size_t)length + 1, format, again, call->site);
+    lib_store(to, (struct lib_chunk){(uint64_t)(uintptr_t)fresh, 0, sizeof fresh}, call->site);
   }
   va_end(again);
   return fresh ? length : -1;
@@ -246,7 +246,7 @@ STEM_EXPORT int __stem_wrap___snprintf_chk(char* to, size_t room, int flag, size
 STEM_EXPORT int __stem_wrap_asprintf(char** to, const char* format, ...) {
   BEGIN(asprintf, 2);
   LIB_PIN(call, 0, to);
-  int result = format_new(to, format, ap, call.site);
+  int result = format_new(&call, to, format, ap);
   END(asprintf);
 }
 
@@ -293,7 +293,7 @@ STEM_EXPORT int __stem_wrap_vasprintf(char** to, const char* format, va_list ap)
   struct lib_call call = lib_enter(__stem_wrap_vasprintf);
   LIB_PIN(call, 0, to);
   V_ARGUMENTS();
-  int result = format_new(to, format, ap, call.site);
+  int result = format_new(&call, to, format, ap);
   lib_leave(__stem_wrap_vasprintf, 0);
   return result;
 }

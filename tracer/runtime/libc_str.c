@@ -137,11 +137,12 @@ STEM_EXPORT char* __stem_wrap___strncat_chk(char* to, const char* from, size_t n
 }
 
 /* A new object; its length was decided by a first look at the string, as in the C library. */
-static char* duplicate(const char* from, size_t limit, const void* site) {
+static char* duplicate(const struct lib_call* call, const char* from, size_t limit) {
+  const void* site = call->site;
   size_t length = lib_length(from, limit, site);
   char* fresh = malloc(length + 1);
   if (!fresh) return 0;
-  __stem_alloc(fresh, length + 1, 0, (void*)site);
+  lib_alloc(call, fresh, length + 1);
   if (length) __stem_copy(fresh, (void*)from, length, 0, (void*)site);
   terminate(fresh + length, site);
   return fresh;
@@ -150,7 +151,7 @@ static char* duplicate(const char* from, size_t limit, const void* site) {
 STEM_EXPORT char* __stem_wrap_strdup(const char* from) {
   struct lib_call call = lib_enter(__stem_wrap_strdup);
   LIB_PIN(call, 0, from);
-  char* fresh = duplicate(from, SIZE_MAX, call.site);
+  char* fresh = duplicate(&call, from, SIZE_MAX);
   lib_leave(__stem_wrap_strdup, 0);
   return fresh;
 }
@@ -158,7 +159,7 @@ STEM_EXPORT char* __stem_wrap_strdup(const char* from) {
 STEM_EXPORT char* __stem_wrap___strdup(const char* from) {
   struct lib_call call = lib_enter(__stem_wrap___strdup);
   LIB_PIN(call, 0, from);
-  char* fresh = duplicate(from, SIZE_MAX, call.site);
+  char* fresh = duplicate(&call, from, SIZE_MAX);
   lib_leave(__stem_wrap___strdup, 0);
   return fresh;
 }
@@ -166,7 +167,7 @@ STEM_EXPORT char* __stem_wrap___strdup(const char* from) {
 STEM_EXPORT char* __stem_wrap_strndup(const char* from, size_t limit) {
   struct lib_call call = lib_enter(__stem_wrap_strndup);
   LIB_PIN(call, 0, from), LIB_PIN(call, 1, limit);
-  char* fresh = duplicate(from, limit, call.site);
+  char* fresh = duplicate(&call, from, limit);
   lib_leave(__stem_wrap_strndup, 0);
   return fresh;
 }

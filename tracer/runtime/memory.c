@@ -203,9 +203,9 @@ void __stem_stack(void* address, uint64_t size, void* site) {
 /* The innermost return addresses beyond the allocating function, by frame pointers where they are: checked against the stack's
  * bounds, so that code without frame pointers gives fewer, never a crash. */
 static int callers(struct stem_thread* self, uint64_t out[4]) {
-  const uint64_t* frame = __builtin_frame_address(0);
+  const uint64_t* frame = self->alloc_frame ? self->alloc_frame : (const uint64_t*)__builtin_frame_address(0);
   int n = 0;
-  out[n++] = (uint64_t)(uintptr_t)__builtin_return_address(0);
+  out[n++] = self->alloc_frame ? frame[1] : (uint64_t)(uintptr_t)__builtin_return_address(0);
   while (n < 4) {
     const uint64_t* next = (const uint64_t*)(uintptr_t)frame[0];
     if (next <= frame || !self->stack_top || next + 2 > self->stack_top || ((uintptr_t)next & 7)) break;

@@ -24,6 +24,7 @@
 static struct symbolic {
   const char* name; /* 0: it is not one */
   uint64_t at;      /* bytes read so far */
+  uint64_t limit;   /* what lies behind is not an input */
 } symbolic[FILES];
 
 bool lib_is_regular(int fd) {
@@ -67,32 +68,36 @@ static const char* after_slash(const char* path) {
   return slash ? slash + 1 : path;
 }
 
-/* The option's value, NUL-terminated where it stays; names may be given several times. */
+/* The name under which a file is declared in the option symbolic-file (one a line), kept; a name without a folder means the
+ * file in any folder. */
 static const char* declared_file(const char* path) {
-  static const char key[] = "symbolic-file=";
-  for (const struct stem_plan_item* item = 0; (item = stem_plan_next(STEM_PLAN_OPTION, item));) {
-    const char* text = stem_plan_bytes(item);
-    size_t n = sizeof key - 1;
-    if (item->size <= n || memcmp(text, key, n) != 0) continue;
-    size_t length = strnlen(text + n, item->size - n);
-    const char* name = strchr(path, '/') && !memchr(text + n, '/', length) ? after_slash(path) : path;
-    if (strlen(name) != length || memcmp(name, text + n, length) != 0) continue;
-    char* copy = stem_pages(length + 1);
-    memcpy(copy, text + n, length);
-    return copy;
+  static const char* names;
+  if (!names) {
+    names = stem_option("symbolic-file");
+    if (!names) names = "";
+  }
+  for (const char* name = names; *name;) {
+    size_t length = strcspn(name, "\n");
+    const char* candidate = memchr(name, '/', length) ? path : after_slash(path);
+    if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) {
+      char* copy = stem_pages(length + 1);
+      memcpy(copy, name, length);
+      return copy;
+    }
+    name += length + (name[length] == '\n');
   }
   return 0;
 }
 
 void lib_opened(int fd, const char* path) {
-  if (fd >= 0 && fd < FILES) symbolic[fd] = (struct symbolic){declared_file(path), 0};
+  if (fd >= 0 && fd < FILES) symbolic[fd] = (struct symbolic){declared_file(path), 0, UINT64_MAX};
 }
 
 void lib_closed(int fd) {
-  if (fd >= 0 && fd < FILES) symbolic[fd] = (struct symbolic){0, 0};
+  if (fd >= 0 && fd < FILES) symbolic[fd] = (struct symbolic){0, 0, 0};
 }
 
-void lib_symbolic_stdin(void) { symbolic[0].name = "stdin"; }
+void lib_symbolic_stdin(uint64_t limit) { symbolic[0] = (struct symbolic){"stdin", 0, limit}; }
 
 /* Bytes of a declared input: the plan's, or else the world's. */
 static int64_t read_input(const struct lib_call* call, struct symbolic* s, uint64_t at, void* to, char* bytes, size_t n,
@@ -144,7 +149,9 @@ int64_t lib_receive(const struct lib_call* call, const char* what, struct lib_so
   struct lib_answer answer = {0, 0, 0, 0};
   bool given = false; /* to the program already */
   __stem_tls.result_id = 0;
+  if (s && s->name && source.moves && s->at >= s->limit) s = 0; /* behind what was declared */
   if (s && s->name && call->site) {
+    if (source.moves && n > s->limit - s->at) n = (size_t)(s->limit - s->at); /* read up to there: a short read is allowed */
     errno = 0;
     answer.result = read_input(call, s, source.moves ? s->at : (uint64_t)source.at, to, bytes, n, source, world, context);
     answer.error = errno;

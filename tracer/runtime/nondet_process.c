@@ -128,7 +128,7 @@ STEM_EXPORT char* getcwd(char* to, size_t n) {
   if (length >= 0 && !to) {
     size_t room = n ? n : (size_t)length + 1;
     if (room > (size_t)length) to = malloc(room);
-    if (to && call.site) __stem_alloc(to, room, 0, (void*)call.site);
+    if (to && call.site) lib_alloc(&call, to, room);
     n = room;
   }
   if (length >= 0 && to && n > (size_t)length) {

@@ -175,7 +175,7 @@ static ssize_t read_line(const struct lib_call* call, char** to, size_t* room, i
       size_t grown = needed < 120 ? 120 : needed;
       if (buffer && call->site) __stem_free(buffer, (void*)call->site);
       buffer = realloc(buffer, grown);
-      if (call->site) __stem_alloc(buffer, grown, 0, (void*)call->site);
+      if (call->site) lib_alloc(call, buffer, grown);
       lib_give(call, to, &buffer, sizeof buffer);
       lib_give(call, room, &grown, sizeof grown);
     }
