@@ -1,8 +1,84 @@
 #include "trace/model.h"
 
+#include <bit>
+
 #include "trace/eval.h"
 
 namespace stem::trace {
+
+namespace {
+
+// Formulas over up to three numbers that were read. The two-step ones round in between, as the program did.
+enum Formula : uint8_t { kNoFormula, kCopy, kAdd, kSub, kMul, kDiv, kAddMul, kSubMul, kMulSub, kFormulas };
+constexpr int kArity[kFormulas] = {0, 1, 2, 2, 2, 2, 3, 3, 3};
+
+template <typename Number>
+Number calculate(unsigned formula, Number x, Number y, Number z) {
+  switch (formula) {
+    case kCopy: return x;
+    case kAdd: return x + y;
+    case kSub: return x - y;
+    case kMul: return x * y;
+    case kDiv: return x / y;
+    case kAddMul: return x + y * z;
+    case kSubMul: return x - y * z;
+    case kMulSub: return y * z - x;
+    default: return 0;
+  }
+}
+
+template <typename Number, typename Bits>
+bool calculate_bits(unsigned formula, const uint64_t* from, uint64_t& value) {
+  Number n[3];
+  for (int i = 0; i < 3; ++i) n[i] = std::bit_cast<Number>(static_cast<Bits>(from[i]));
+  Number result = calculate(formula, n[0], n[1], n[2]);
+  if (result != result) return false;  // which NaN it is depends on more than this
+  value = std::bit_cast<Bits>(result);
+  return true;
+}
+
+bool calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& value) {
+  if (formula == kCopy) return value = from[0], true;
+  if (size == 8) return calculate_bits<double, uint64_t>(formula, from, value);
+  if (size == 4) return calculate_bits<float, uint32_t>(formula, from, value);
+  return false;
+}
+
+}  // namespace
+
+bool Model::by_formula(const State& state, unsigned size, uint64_t& value) const {
+  uint64_t from[3];
+  for (int i = 0; i < 3; ++i) from[i] = states_[state.source[i]].value;
+  return calculate(state.formula, size, from, value);
+}
+
+void Model::learn_formula(State& state, unsigned size, uint64_t value) {
+  if (size != 4 && size != 8) return;
+  if (state.failures < 255) ++state.failures;
+  // Most writes that stay unpredicted follow no formula: do not try for ever.
+  if (state.failures > 8 && (value & 31) != 0) return;
+  const uint16_t* reads = context_->reads;
+  constexpr int n = 6;
+  uint64_t v[n];
+  for (int i = 0; i < n; ++i) v[i] = states_[reads[i]].value;
+  for (uint8_t formula = kCopy; formula < kFormulas; ++formula) {
+    for (int x = 0; x < n; ++x) {
+      for (int y = 0; y < (kArity[formula] > 1 ? n : 1); ++y) {
+        for (int z = 0; z < (kArity[formula] > 2 ? y + 1 : 1); ++z) {
+          uint64_t from[3] = {v[x], v[y], v[z]}, got;
+          if (!calculate(formula, size, from, got) || got != value) continue;
+          // Zeros and copies of one value fit too many formulas by chance; they are cheap without.
+          if (value == 0) return;
+          state.formula = formula;
+          state.failures = 0;
+          state.source[0] = reads[x], state.source[1] = reads[y], state.source[2] = reads[z];
+          return;
+        }
+      }
+    }
+  }
+  if (state.failures > 4) state.formula = kNoFormula;
+}
 
 void Model::add_expr(const Expr& e) {
   uint64_t values[3] = {};

@@ -7,7 +7,8 @@
 //   shape      what followed the thread's last three shapes the last time
 //   object, offset, value, value2, variable   from the last item of that shape in that thread, with strides
 //   value of a read             what memory holds (Shadow)
-//   value written or decided    what its expression evaluates to, if its operands are recent
+//   value written or decided    what its expression evaluates to, if its operands are recent; floating-point numbers have no
+//                               expressions here: for them a formula over the thread's last reads, found by trying
 //   operands                    what they were the last time in this context, relative or absolute
 #pragma once
 
@@ -72,6 +73,9 @@ class Model {
     uint32_t expr = 0;       // next id minus expr; 0 none
     uint32_t leaf = 0;
     uint32_t variable = 0;   // 1 + id; 0 none
+    uint8_t formula = 0;     // Write: how its value came from what was read, see model.cpp; 0: not known
+    uint8_t failures = 0;    // of the formula, or of the search for one, in a row
+    uint16_t source[3] = {}; // states of the reads it takes
   };
   struct Operand {
     uint32_t relative = 0, absolute = 0;  // relative: 0 none, else next id minus operand
@@ -89,6 +93,7 @@ class Model {
   };
   struct Context {  // of one thread: its last shapes
     uint32_t last[3] = {};
+    uint16_t reads[6] = {};  // states of its last reads, all different, the last one first
     uint32_t hash() const { return (last[0] * 0x9e3779b1u ^ (last[1] * 0x85ebca6bu + last[2]) * 0xc2b2ae35u) >> 16; }
     void push(uint32_t shape) { last[2] = last[1], last[1] = last[0], last[0] = shape; }
   };
@@ -126,6 +131,18 @@ class Model {
     context_ = &contexts_[thread];
   }
 
+  void note_read(const State& state) {
+    auto index = static_cast<uint16_t>(&state - states_.data());
+    uint16_t* reads = context_->reads;
+    uint16_t carried = index;  // to the front; what was before it moves back by one
+    for (int i = 0; i < 6; ++i) {
+      std::swap(reads[i], carried);
+      if (carried == index) break;
+    }
+  }
+  // After a write that was predicted wrongly and has no expression: looks for a formula.
+  void learn_formula(State& state, unsigned size, uint64_t value);
+
   State& state(uint32_t code) { return states_[(code * 0x9e3779b1u + thread_ * 0x85ebca6bu) >> 17 & (kStates - 1)]; }
 
   // --- expressions: the values of the last kRecent ones, where known
@@ -145,6 +162,7 @@ class Model {
     uint64_t value;
     if ((kind == Kind::Read || kind == Kind::Rmw) && size) return shadow_.get(addr, size).value;
     if (expr && kind != Kind::Rmw && recent(expr, value)) return value;
+    if (state.formula && kind == Kind::Write && by_formula(state, size, value)) return value;
     return state.value + state.value_stride;
   }
   // After an event: what memory holds now.
@@ -166,6 +184,8 @@ class Model {
     uint8_t width = 0;
     bool known = false;
   };
+  bool by_formula(const State& state, unsigned size, uint64_t& value) const;
+
   void push_recent(unsigned width, uint64_t value, bool known) {
     recent_[next_expr_ & (kRecent - 1)] = {value, static_cast<uint8_t>(width), known};
     ++next_expr_;

@@ -282,7 +282,12 @@ bool Reader::decode_event(uint32_t code, uint8_t control) {
     return false;
   }
   event_.value = d.model.predict_value(s, event_.kind, event_.size, event_.addr, event_.expr);
-  if (!(control & kHitValue)) event_.value += d.columns[kValue].signed_varint();
+  if (!(control & kHitValue)) {
+    event_.value += d.columns[kValue].signed_varint();
+    if (event_.kind == Kind::Write && event_.expr == 0) d.model.learn_formula(s, event_.size, event_.value);
+  } else {
+    s.failures = 0;
+  }
   s.value_stride = event_.value - s.value;
   s.value = event_.value;
   if (!(control & kHitValue2)) s.value2 += d.columns[kValue2].signed_varint();
@@ -293,6 +298,7 @@ bool Reader::decode_event(uint32_t code, uint8_t control) {
   for (int i : {kObject, kOffset, kExprs, kLeaf, kValue, kValue2, kVariable}) {
     if (d.columns[i].bad()) return false;
   }
+  if (event_.kind == Kind::Read) d.model.note_read(s);
   d.model.remember(event_);
   if (shape.leaf() == Shape::kOwnLeaf) d.model.add_leaf(8u * event_.size, event_.value);
   d.model.followed_by(code);

@@ -246,6 +246,9 @@ uint64_t Writer::add_event(const Event& e) {
   if (e.value != predicted) {
     control &= static_cast<uint8_t>(~kHitValue);
     columns[kValue].signed_varint(e.value - predicted);
+    if (e.kind == Kind::Write && e.expr == 0) model_.learn_formula(s, e.size, e.value);
+  } else {
+    s.failures = 0;
   }
   s.value_stride = e.value - s.value;
   s.value = e.value;
@@ -264,6 +267,7 @@ uint64_t Writer::add_event(const Event& e) {
     s.variable = e.variable + 1;
   }
   columns[kControl].byte(control);
+  if (e.kind == Kind::Read) model_.note_read(s);
   model_.remember(e);
   if (leaf == Shape::kOwnLeaf) model_.add_leaf(8u * e.size, e.value);
   model_.followed_by(code);
