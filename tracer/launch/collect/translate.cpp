@@ -169,7 +169,10 @@ uint32_t Translator::variable(Live& live, uint64_t address, trace::SiteId site) 
 
 uint32_t Translator::new_variable(const std::string& name) {
   auto [found, added] = variables_.try_emplace(name, 0);
-  if (added) found->second = writer_.add_variable(name);
+  if (added) {
+    found->second = writer_.add_variable(name);
+    variable_names_.push_back(name);
+  }
   return found->second;
 }
 

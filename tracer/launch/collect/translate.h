@@ -96,6 +96,7 @@ class Translator {
   uint32_t new_object(trace::Object object, const std::string& layout);
   uint32_t variable(Live& live, uint64_t address, trace::SiteId site);
   uint32_t new_variable(const std::string& name);
+  uint32_t whole(uint32_t variable);
   void explain(const trace::Event& read, Live* live);
   trace::ExprId constant(unsigned width, uint64_t value);
   trace::ExprId operand(uint32_t local, unsigned width, uint64_t value);
@@ -122,6 +123,8 @@ class Translator {
   std::unordered_map<std::string, std::unique_ptr<Layout>> layouts_;
   std::unordered_map<std::string, std::unique_ptr<Type>> types_;
   std::unordered_map<std::string, uint32_t> variables_;
+  std::vector<std::string> variable_names_;
+  std::unordered_map<uint32_t, uint32_t> whole_;  // variables of synchronisation objects
   std::unordered_map<std::string, uint64_t> ordinals_;
   std::unordered_map<std::string, std::string> global_files_;  // identity of a global -> where it was defined
   std::unordered_map<uint64_t, std::string> functions_;  // by return address

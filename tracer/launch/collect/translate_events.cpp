@@ -128,8 +128,20 @@ void Translator::other(const stem_rec& r, Kind kind) {
   if (e.addr) {
     uint32_t slot;
     locate(e, slot);
+    if (e.variable != kNone) e.variable = whole(e.variable);
   }
   writer_.add_event(e);
+}
+
+// A mutex is named as the program declares it, not by the field of the C library's that happens to come first in it:
+// q.m.__data.__lock is q.m, and so are members of std::mutex.
+uint32_t Translator::whole(uint32_t variable) {
+  auto [found, added] = whole_.try_emplace(variable, variable);
+  if (!added) return found->second;
+  const std::string& name = variable_names_[variable];
+  size_t cut = std::min(name.find(".__"), name.find("._M_"));
+  if (cut != std::string::npos) return whole_[variable] = new_variable(name.substr(0, cut));
+  return variable;
 }
 
 void Translator::allocate(Event& e) {
