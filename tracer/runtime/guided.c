@@ -140,7 +140,7 @@ enum stem_guided_answer stem_guided_choose(struct stem_thread** next, int64_t* c
     return STEM_GUIDED_OVER;
   }
   int look = s->site_key || s->kind || s->wakes || (stop_at_last && step + 1 == step_count);
-  if (left == 1 && look && !t->pending.arriving && !t->signal_ready) {
+  if (left == 1 && look && !t->pending.arriving && !stem_interrupted(t)) {
     if ((s->site_key && stem_site_key(t->pending.site) != s->site_key) || (s->kind && !same_kind(t->pending.kind, s->kind - 1))) {
       diverge("the thread is about to do something else than the schedule says", t);
       return STEM_GUIDED_OVER;

@@ -21,7 +21,7 @@ static void lock_stripe(uint32_t i) {
 }
 
 static void parallel_begin(struct stem_thread* self, const volatile void* address, unsigned size) {
-  if (self->signal_ready && stem_signals_deliver && !self->busy) stem_signals_deliver(self);
+  if (stem_interrupted(self)) stem_signals_deliver(self);
   uint64_t first = (uint64_t)(uintptr_t)address >> 3, last = ((uint64_t)(uintptr_t)address + size - 1) >> 3;
   uint32_t a = stripe_of(first), b = stripe_of(last);
   if (a > b) {

@@ -48,7 +48,7 @@ static void set_countdown(int64_t n) {
 
 int stem_is_enabled(struct stem_thread* t) {
   if (t->state != STEM_THREAD_PARKED) return 0;
-  if (t->signal_ready && stem_signals_deliver) return 1;
+  if (stem_interrupted(t)) return 1;
   return !t->pending.enabled || t->pending.enabled(t, t->pending.arg);
 }
 
@@ -60,7 +60,7 @@ static void grant(struct stem_thread* t, int64_t countdown, struct stem_thread* 
   stem_sched.holder = t;
   stem_sched.idle_since = 0;
   t->granted_at = stem_sched.operations;
-  int counts = !t->pending.arriving && !t->signal_ready;
+  int counts = !t->pending.arriving && !stem_interrupted(t);
   if (counts) {
     if (stem_sched.operations == stem_sched.stop_at) t->stop_here = 1;
     stem_sched.operations++;
@@ -155,7 +155,7 @@ static void wait_for_token(struct stem_thread* self) {
 }
 
 static void deliver_signals(struct stem_thread* self) {
-  while (self->signal_ready && stem_signals_deliver && !self->busy) {
+  while (stem_interrupted(self)) {
     stem_arrive(self);
     stem_signals_deliver(self);
   }
@@ -174,7 +174,7 @@ static __attribute__((noinline)) int ask(struct stem_thread* self, const struct 
     int timed_out = (int)self->timed_out;
     self->timed_out = 0;
     if (timed_out && pending->deadline) return 1;
-    if (self->signal_ready || timed_out) continue;
+    if (stem_interrupted(self) || timed_out) continue;
     if (!pending->enabled || pending->enabled(self, pending->arg)) return 0;
   }
 }
@@ -203,7 +203,7 @@ static int parallel_visible(struct stem_thread* self, const struct stem_pending*
   int timed_out = 0;
   if (self->state == STEM_THREAD_ENDED) return 0;
   for (;;) {
-    if (self->signal_ready && stem_signals_deliver && !self->busy) stem_signals_deliver(self);
+    if (stem_interrupted(self)) stem_signals_deliver(self);
     stem_lock(&stem_sched.lock);
     if (!pending->enabled || pending->enabled(self, pending->arg)) break;
     int64_t left = pending->deadline ? (int64_t)(pending->deadline - stem_now(CLOCK_MONOTONIC)) : 1000000000;

@@ -62,13 +62,23 @@ static void call_handler(int sig, siginfo_t* info, void* context) {
 
 static bool replaying(void) { return stem_mode == STEM_MODE_GUIDED && lib_feeding(); }
 
+/* A thread so young that it does not know itself yet: its creator does. */
+static struct stem_thread* newborn(void) {
+  pthread_t handle = pthread_self();
+  for (uint32_t i = 0; i < stem_thread_count; i++) {
+    struct stem_thread* t = stem_thread_at(i);
+    if (pthread_equal(t->handle, handle) && t->state != STEM_THREAD_ENDED) return t;
+  }
+  return 0;
+}
+
 static void arrived(int sig, siginfo_t* info, void* context) {
-  struct stem_thread* self = stem_current;
+  if (stem_on && replaying()) return;
+  struct stem_thread* self = stem_current || !stem_on ? stem_current : newborn();
   if (!stem_on || !self) {
     call_handler(sig, info, context);
     return;
   }
-  if (replaying()) return;
   note(self, sig, info);
   /* Inline code of the holder looks at the countdown and the limit only; the countdown is its own to change. With no room left
    * it calls, and the slow path starts a new chunk. */
@@ -162,7 +172,10 @@ static void prepare(void) {
     }
     if (pass == 0 && n) due = stem_pages(n * sizeof *due);
   }
-  stem_sched.signal_at = due_count ? due[0].before : UINT64_MAX;
+  if (!due_count) return;
+  stem_sched.signal_at = due[0].before;
+  stem_account(); /* what the main thread was granted did not know of it: let it ask again */
+  stem_sched.granted = __stem_hot.countdown = 0;
 }
 
 void stem_signals_due(void) {

@@ -13,6 +13,9 @@ extern struct stem_control* stem_control; /* 0: nothing is recorded (the run may
 
 static inline uint64_t stem_site_key(const void* site) { return site ? ((const struct stem_site*)site)->key : 0; }
 
+/* A signal is to be delivered to it, and can be: not between a handler's SignalIn and its call, not before a thread's Start. */
+static inline int stem_interrupted(const struct stem_thread* t) { return t->signal_ready && !t->busy && stem_signals_deliver; }
+
 /* --- a small lock: a futex, spinning never, because serialised threads share one CPU ------------------------------------- */
 struct stem_lock {
   uint32_t word; /* 0 free, 1 held, 2 held and somebody waits */

@@ -158,6 +158,7 @@ static void* run(void* argument) {
   }
   stem_event(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
   stem_done(self);
+  self->busy--;
   if (self->c11) return (void*)(intptr_t)((int (*)(void*))(void*)self->start)(self->argument);
   return self->start(self->argument);
 }
@@ -172,12 +173,14 @@ struct stem_thread* stem_adopt(void) {
   stem_sched.outside++;
   stem_unlock(&stem_sched.lock);
   stem_pin_cpu();
+  self->busy = 1;
   thread_begins(self);
   if (!stem_parallel) stem_arrive(self);
   stem_thread_define(self, self);
   stem_visible(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
   stem_event(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
   stem_done(self);
+  self->busy--;
   return self;
 }
 
@@ -194,6 +197,7 @@ int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*
   child->start = start;
   child->argument = argument;
   child->c11 = (uint32_t)c11;
+  child->busy = 1; /* until its Start: no signal before that */
   child->detached = (uint32_t)detached;
   int r = STEM_REAL(pthread_create)(&child->handle, attr, run, child);
   if (r) {
