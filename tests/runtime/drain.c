@@ -1,5 +1,5 @@
 /* The simplest collector: turns the records of one run into text, one line a record, so that a test can look at them without
- * the trace format. Started by the runtime in place of stem-collect; writes <STEM_RECORD>/<producer's pid>.txt. */
+ * the trace format. Started by the runtime in place of stem-collect; writes <STEM_RECORD>/<producer's pid>-<n>.txt. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -56,8 +56,10 @@ int main(void) {
   if (base == MAP_FAILED) return 1;
   control = (struct stem_control*)(base + STEM_PAGE);
   char path[4096];
-  snprintf(path, sizeof path, "%s/%u.txt", getenv("STEM_RECORD"), control->producer_pid);
-  out = fopen(path, "w");
+  for (int i = 0; !out && i < 100; i++) { /* a process that calls exec records twice */
+    snprintf(path, sizeof path, "%s/%u-%d.txt", getenv("STEM_RECORD"), control->producer_pid, i);
+    out = fopen(path, "wx");
+  }
   if (!out) return 1;
   __atomic_store_n(&control->collector_pid, (uint32_t)getpid(), __ATOMIC_RELEASE);
   uint64_t order = 0;

@@ -16,6 +16,7 @@ void stem_finish(enum stem_outcome outcome, int code) {
   if ((uint32_t)stem_getpid() != stem_owner_pid) return; /* a vfork child: its end is not ours */
   struct stem_thread* self = stem_current ? stem_current : stem_thread_at(0);
   stem_sched.over = 1;
+  if (stem_parallel) stem_access_freeze(); /* nobody's event comes after the last */
   if (assert_failed && outcome == STEM_SIGNALLED) outcome = STEM_ASSERT_FAILED;
   if (!stem_parallel && stem_sched.writer != self) {
     stem_sched.writer = self;
@@ -26,6 +27,7 @@ void stem_finish(enum stem_outcome outcome, int code) {
   stem_append(self, stem_head(STEM_RAW_Value2, 0, 0), (uint64_t)outcome, 0, 0);
   stem_stream_close(self);
   stem_stream_finish(!stem_launched);
+  stem_on = 0; /* what still runs (destructors of libraries) does so unrecorded */
 }
 
 /* The thread that ends the run must hold the token; one that is outside gets it first, within reason. */

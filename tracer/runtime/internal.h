@@ -130,6 +130,8 @@ struct stem_thread {
   uint64_t priority;             /* pct */
   struct stem_shadow* shadow;
   uint32_t stripe_a, stripe_b;   /* parallel recording: 1 + stripes that an access holds */
+  const volatile void* last_read;
+  uint64_t last_value, same_reads;
   const volatile void* faulting; /* what the slow path is about to access */
   const void* faulting_site;
   void* (*start)(void*);

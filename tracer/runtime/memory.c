@@ -36,6 +36,12 @@ static void parallel_begin(struct stem_thread* self, const volatile void* addres
   stem_append(self, stem_head(STEM_RAW_Ticket, 0, 0), stem_ticket(), 0, 0);
 }
 
+/* Takes every stripe and never gives one back: accesses of other threads wait for the process to end. */
+void stem_access_freeze(void) {
+  for (uint32_t i = 0; i < STRIPES; i++)
+    for (int spin = 0; spin < 1000 && !stem_try_lock(&stripes[i]); spin++) stem_sys(SYS_sched_yield, 0, 0, 0);
+}
+
 void stem_access_abandon(struct stem_thread* self) {
   if (self->stripe_b) stem_unlock(&stripes[self->stripe_b - 1]);
   if (self->stripe_a) stem_unlock(&stripes[self->stripe_a - 1]);
@@ -56,6 +62,17 @@ void stem_access_end(struct stem_thread* self, const volatile void* address, uns
   if (STEM_UNLIKELY(stem_parallel)) stem_access_abandon(self);
 }
 
+/* Parallel recording: a thread that waits for another by reading makes room for it now and then. */
+static void politely(struct stem_thread* self, const volatile void* address, uint64_t value) {
+  if (self->last_read != address || self->last_value != value) {
+    self->last_read = address;
+    self->last_value = value;
+    self->same_reads = 0;
+  } else if (++self->same_reads % 64 == 0) {
+    stem_sys(SYS_sched_yield, 0, 0, 0);
+  }
+}
+
 /* --- one access ------------------------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t load(struct stem_thread* self, const volatile void* address, unsigned aux, const void* site) {
@@ -65,6 +82,7 @@ static inline uint64_t load(struct stem_thread* self, const volatile void* addre
   stem_append(self, stem_head(STEM_KIND_Read, aux, (uint64_t)(uintptr_t)address), value, 0, stem_site_id(site));
   __stem_tls.result_id = aux & STEM_AUX_LEAF ? __stem_tls.next_id++ : 0;
   stem_access_end(self, address, size);
+  if (STEM_UNLIKELY(stem_parallel)) politely(self, address, value);
   return value;
 }
 

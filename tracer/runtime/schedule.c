@@ -116,7 +116,7 @@ void stem_pass_token(struct stem_thread* asking) {
     }
   next = stem_choose(asking);
   if (!next) next = nobody();
-  if (next) grant(next, stem_mode == STEM_MODE_PCT ? stem_pct_distance() : stem_spinning(next) ? 0 : stem_distance(), asking);
+  if (next) grant(next, stem_spinning(next) ? stem_spin_distance(next) : stem_mode == STEM_MODE_PCT ? stem_pct_distance() : stem_distance(), asking);
 }
 
 static void park(struct stem_thread* self) {

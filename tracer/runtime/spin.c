@@ -24,6 +24,8 @@ struct stem_spin {
   uint64_t print;       /* of the private state, 0: none yet */
   uint32_t repeats;     /* how often the print came back */
   uint32_t since_print; /* questions since it was taken */
+  uint32_t patience;    /* how often it took a whole window and never came back: the loop computes, look less often */
+  uint32_t questions;
   struct { uint64_t addr, value; } seen[SLOTS];
 };
 
@@ -171,12 +173,15 @@ void stem_spin_ask(struct stem_thread* self) {
     spin->print = 0;
     spin->repeats = 0;
   }
+  if (++spin->questions & ((1u << spin->patience) - 1)) return;
   uint64_t print = private_print(self);
   if (!print) return;
   if (print == spin->print) {
     spin->repeats++;
     spin->since_print = 0;
+    spin->patience = 0;
   } else if (!spin->print || ++spin->since_print > WINDOW) {
+    if (spin->print && spin->patience < 10) spin->patience++;
     spin->print = print;
     spin->repeats = 0;
     spin->since_print = 0;
@@ -186,5 +191,8 @@ void stem_spin_ask(struct stem_thread* self) {
 int stem_spinning(struct stem_thread* t) {
   return t->spin && t->spin->reads >= SPIN_READS && t->spin->epoch == stem_sched.effects;
 }
+
+/* A spinner is asked at every operation, so that its state is seen; one that computes gets longer turns again. */
+int64_t stem_spin_distance(struct stem_thread* t) { return t->spin->patience < 2 ? 0 : WINDOW / 2; }
 
 int stem_spin_hopeless(struct stem_thread* t) { return stem_spinning(t) && t->spin->repeats >= REPEATS; }

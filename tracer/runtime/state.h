@@ -32,6 +32,7 @@ void stem_recording_open(void);                      /* memfd and collector */
 void stem_recording_drop(void);                      /* in a forked child: the parent's stream is not ours */
 void stem_recording_forget(void);
 void stem_end_init(void);
+void stem_access_freeze(void);                       /* memory.c: the end of a parallel recording */
 void stem_end_forget(void);
 extern uint32_t stem_owner_pid;                      /* the process that this state belongs to (a vfork child shares it) */
 void stem_fault_init(void);
@@ -111,6 +112,7 @@ uint32_t stem_plan_thread(const char* path);         /* its index in the plan, o
 void stem_spin_scan(void);                           /* reads the records since the last scan; before a chunk goes */
 void stem_spin_ask(struct stem_thread* self);        /* at a question of a thread: is it going round in circles? */
 int stem_spinning(struct stem_thread* t);
+int64_t stem_spin_distance(struct stem_thread* t);
 int stem_spin_hopeless(struct stem_thread* t);       /* and its state has come back unchanged, often */
 void stem_spin_reset(void);                          /* the cursor moved to another chunk */
 

@@ -160,7 +160,7 @@ void stem_stream_finish(int wait) {
   if (!stem_parallel && serial_chunk != UINT32_MAX) {
     give_chunk(serial_chunk, __stem_hot.cursor);
     serial_chunk = UINT32_MAX;
-    use_scratch(&__stem_hot.cursor, &__stem_hot.limit); /* what still comes (destructors of libraries) is after the end */
+    __stem_hot.cursor = __stem_hot.limit = 0; /* what still comes is after the end: the slow way, and from there nowhere */
   }
   __atomic_store_n(&stem_control->closing, 1, __ATOMIC_RELEASE);
   wake_collector();
