@@ -24,7 +24,7 @@ CLI::Option* add_database_option(CLI::App& command, std::string& file) {
 
 State find_state(const std::string& database_file) {
   State state;
-  const char* elsewhere = std::getenv("STEM_DIR");
+  const char* elsewhere = std::getenv("STEM_STATE");
   if (elsewhere && *elsewhere) {
     state.folder = fs::absolute(elsewhere);
     state.project = state.folder.has_parent_path() ? state.folder.parent_path() : fs::current_path();

@@ -16,7 +16,7 @@ struct State {
 };
 
 // `--db FILE`, which every command that uses the database has. Empty: .stem/stem.db of the current folder or the nearest
-// folder above it that has one; where there is none, in the current folder (STEM_DIR names another place for .stem).
+// folder above it that has one; where there is none, in the current folder (STEM_STATE names another place for .stem).
 CLI::Option* add_database_option(CLI::App& command, std::string& file);
 State find_state(const std::string& database_file = "");
 

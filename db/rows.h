@@ -140,6 +140,7 @@ struct Finding {
 };
 
 struct Run {
+  int64_t id = 0;  // the number it should have, if that is free; 0: any
   std::string trace_hash;
   std::string trace_path;
   std::string recorder;
@@ -164,6 +165,7 @@ struct RunData {
   std::vector<Follower> followers;
   Observations observations;
   std::vector<Finding> findings;
+  uint32_t failed_site = kNone, failed_thread = kNone;  // of the last access or assertion that failed
 };
 
 struct WitnessStep {

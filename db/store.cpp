@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "util/error.h"
@@ -259,10 +260,12 @@ int64_t insert_run(SQLite::Database& raw, Writer& writer, const RunData& data) {
   Json schedule = Json::array();
   for (const auto& [thread, count] : data.run.schedule) schedule.push_back({data.names.threads.at(thread).path, count});
   Insert insert(raw,
-                "INSERT INTO run(version_id, trace_hash, trace_path, recorder, semantics, mode, seed, argv, cwd, schedule, outcome, "
-                "exit_code, events, recorded_at, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
+                "INSERT INTO run(id, version_id, trace_hash, trace_path, recorder, semantics, mode, seed, argv, cwd, schedule, outcome, "
+                "exit_code, events, recorded_at, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
   const Run& r = data.run;
-  return insert(writer.version(), r.trace_hash, text_or_null(r.trace_path), r.recorder, r.semantics, r.mode, r.seed, dump(Json(r.argv)),
+  Insert taken(raw, "SELECT count(*) FROM run WHERE id = ?");
+  const Id id = r.id > 0 && taken(r.id) == 0 ? Id(r.id) : Id();
+  return insert(id, writer.version(), r.trace_hash, text_or_null(r.trace_path), r.recorder, r.semantics, r.mode, r.seed, dump(Json(r.argv)),
                 text_or_null(r.cwd), schedule.empty() ? std::nullopt : std::optional(dump(schedule)), r.outcome, r.exit_code, r.events,
                 text_or_null(r.recorded_at), now());
 }
@@ -298,7 +301,7 @@ Imported Store::import_run(const RunData& data) {
     }
     Insert observation(raw,
                        "INSERT INTO observation(pair_id, run_id, def_thread_id, use_thread_id, count, relation, first_event) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?)");
+                       "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count");
     for (const Observation& o : data.observations.rows()) {
       observation(writer.pair(o.pair), run, writer.thread_or_null(o.def_thread), writer.thread(o.use_thread), o.count,
                   relation_name(o.relation), o.first_event < 0 ? Id() : Id(o.first_event));
@@ -395,6 +398,19 @@ Store::Replayable Store::replayable(const std::string& id) {
 
 std::string hash_of(std::string_view bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string hash_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) user_error("cannot read {}.", file.string());
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::vector<char> buffer(1 << 20);
+  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount()) {
+    XXH3_128bits_update(state.get(), buffer.data(), static_cast<size_t>(in.gcount()));
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 

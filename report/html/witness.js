@@ -1,6 +1,6 @@
 // The witness of a pair: one column per thread, time runs down, an arrow from the write to the read.
 
-const COLUMN = 250, STEP = 44, TOP = 64, BOX = 30, LEFT = 16;
+const COLUMN = 290, GAP = 70, STEP = 46, TOP = 66, BOX = 32, LEFT = 16;
 
 // Long stretches of one thread fold into one row, except around the two accesses.
 function foldSteps(witness, all) {
@@ -31,11 +31,14 @@ function clip(text, length) { return text.length > length ? text.slice(0, length
 
 function drawWitness(pair, witness, all) {
   const rows = foldSteps(witness, all);
+  // Columns by creation path: the main thread first.
+  const order = witness.threads.map((thread, index) => index).sort((a, b) => witness.threads[a].path.localeCompare(witness.threads[b].path, 'en', { numeric: true }));
+  const columnOf = order.reduce((columns, thread, column) => { columns[thread] = column; return columns; }, []);
   const initial = witness.def_step === null && witness.use_step !== null;
   const width = LEFT * 2 + witness.threads.length * COLUMN, height = TOP + rows.length * STEP + 20;
   const picture = svg('svg', { width, height, role: 'img', viewBox: `0 0 ${width} ${height}`, 'aria-label': `Schedule under which ${placeText(pair.use)} reads ${pair.variable} from ${definitionText(pair)}` });
   picture.append(svg('defs', {}, svg('marker', { id: 'head', viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' }, svg('path', { d: 'M0 0 L10 5 L0 10 z', class: 'arrowhead' }))));
-  const centre = thread => LEFT + thread * COLUMN + COLUMN / 2;
+  const centre = thread => LEFT + columnOf[thread] * COLUMN + COLUMN / 2;
   witness.threads.forEach((thread, column) => {
     const name = svg('text', { x: centre(column), y: 20, 'text-anchor': 'middle', class: 'thread' });
     name.textContent = clip(thread.start || thread.path, 32);
@@ -54,15 +57,15 @@ function drawWitness(pair, witness, all) {
     }
     const { step, index } = row;
     const role = index === witness.def_step ? 'def' : index === witness.use_step ? 'use' : '';
-    const x = centre(step.thread) - COLUMN / 2 + 10;
-    position.set(index, { x: centre(step.thread), y: y + BOX / 2, left: x, right: x + COLUMN - 20 });
+    const x = centre(step.thread) - COLUMN / 2 + GAP / 2;
+    position.set(index, { x: centre(step.thread), y: y + BOX / 2, left: x, right: x + COLUMN - GAP });
     const text = svg('text', { x: x + 8, y: y + 13 });
     text.textContent = clip(step.detail || lineText(step.place) || step.kind, 31);
-    const where = svg('text', { x: x + 8, y: y + 26, class: 'soft' });
+    const where = svg('text', { x: x + 8, y: y + 27, class: 'soft' });
     where.textContent = clip([step.kind, step.place ? placeText(step.place) : '', step.skipped ? `(${step.skipped} before)` : ''].filter(Boolean).join('  '), 38);
     const title = svg('title', {});
     title.textContent = `${index + 1}. ${witness.threads[step.thread].path}: ${step.kind} ${step.detail || ''}\n${step.place ? `${step.place.file}:${step.place.line}  ${lineText(step.place)}` : ''}`;
-    const group = svg('g', { class: `step ${role}` }, title, svg('rect', { x, y, width: COLUMN - 20, height: BOX, rx: 5, class: 'box' }), text, where);
+    const group = svg('g', { class: `step ${role}` }, title, svg('rect', { x, y, width: COLUMN - GAP, height: BOX, rx: 5, class: 'box' }), text, where);
     if (step.place && step.place.line) group.addEventListener('click', () => showFile(step.place.file, step.place.line));
     picture.append(group);
   });

@@ -1,0 +1,31 @@
+// From traces and analyses to rows: what `stem record` and `stem analyze` leave in the database.
+#pragma once
+
+#include <string>
+
+#include "cli/state.h"
+#include "db/store.h"
+#include "predictor/analysis.h"
+
+namespace stem::cli {
+
+struct ImportedTrace {
+  std::string hash;  // what the run is called in db::Store
+  int64_t run = 0;
+  bool fresh = false;
+  uint64_t pairs = 0;  // that the run shows
+};
+
+// Streams a trace into the database. A trace that is there already changes nothing. `id` is the number that the run should
+// have (0, or one that is taken: the next).
+ImportedTrace import_trace(db::Store& store, const State& state, const std::string& trace_file, int64_t id = 0);
+
+// Stores what an analysis of an imported trace says. Observed pairs are known from the trace already.
+void import_analysis(db::Store& store, const State& state, const std::string& trace_hash, const trace::Trace& trace,
+                     const predictor::AnalysisResult& result);
+
+// The rows of an analysis; for tests.
+db::AnalysisData analysis_rows(const State& state, const std::string& trace_hash, const trace::Trace& trace,
+                               const predictor::AnalysisResult& result);
+
+}  // namespace stem::cli
