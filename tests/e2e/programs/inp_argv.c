@@ -17,7 +17,10 @@ static int number, size;
 static const char* what = "?";
 
 static void* run(void* argument) {
-  what = number > 7 ? "big" : "small";
+  if (number > 7)
+    what = "big";
+  else
+    what = "small";
   return argument;
 }
 
