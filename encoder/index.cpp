@@ -8,6 +8,7 @@ using trace::Event;
 using trace::Kind;
 
 Index::Index(const trace::Trace& trace) : trace(trace), recorded(trace::recorded_values(trace)) {
+  for (const trace::Expr& e : trace.exprs) opaque |= e.op == trace::Op::Opaque;
   find_memory();
   find_counts();
 }

@@ -19,6 +19,7 @@ class Index {
 
   const trace::Trace& trace;
   std::vector<uint64_t> recorded;  // the value of every expression in the recording
+  bool opaque = false;             // some expression is opaque
 
   // A byte of memory at the start; nothing: not known.
   std::optional<uint8_t> initial(Place byte) const;

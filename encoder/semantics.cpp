@@ -63,7 +63,7 @@ void Values::find_relevant_reads() {
     }
   }
   std::sort(relevant_.begin(), relevant_.end());
-  for (const trace::Expr& e : f_.trace.exprs) unknowns_ |= e.op == Op::Opaque;
+  unknowns_ |= f_.index.opaque;
 }
 
 z3::expr Values::input_byte(uint32_t input, uint32_t offset) {

@@ -34,6 +34,7 @@ struct Running {
   int stage = 0;              // of a statement that takes several events
   uint32_t woken_by = 0;      // 1 + thread
   uint64_t generation = 0;    // of the barrier it waits at
+  std::vector<uint64_t> unpinned;  // reads that a recorder without semantics has yet to pin
   Local locals[4];
 };
 
@@ -59,7 +60,8 @@ constexpr uint32_t kObjects = 2;  // of each kind
 
 class Interpreter {
  public:
-  Interpreter(const Program& program, uint64_t seed) : program_(program), random_(seed), threads_(program.threads.size()) {
+  Interpreter(const Program& program, uint64_t seed)
+      : program_(program), random_(seed), threads_(program.threads.size()), blunt_(seed % 8 == 5) {
     make_objects();
     threads_[0].created = threads_[0].started = true;  // the builder wrote main's start
     for (size_t t = 0; t < threads_.size(); ++t) threads_[t].frames.push_back({&program.threads[t]});
@@ -126,6 +128,7 @@ class Interpreter {
       b_.event(0, Kind::Input, 0, i);
       const uint64_t pin = b_.event(0, Kind::Pin, 0, 1);
       b_.at(pin).expr = b_.op(Op::Ult, 1, b_.input_leaf(i, 8), b_.constant(8, program_.inputs[i]));
+      if (blunt_) b_.pin(0, b_.input_leaf(i, 8), input_[i]);
     }
   }
 
@@ -144,6 +147,7 @@ class Interpreter {
     const Local x = atom(t, term.a), y = atom(t, term.b);
     if (term.op == Op::Const) return x;
     const bool symbolic = x.expr || y.expr;
+    if (blunt_ && symbolic) return opaque(term, x, y);
     if (term.op == Op::Ite) {
       Local result = x.bits ? y : x;
       if (symbolic) {
@@ -157,6 +161,25 @@ class Interpreter {
     Local result{static_cast<uint32_t>(trace::apply(term.op, width, x.bits, y.bits, 0, 32, 32, 0)), 0};
     if (symbolic) result.expr = b_.op(term.op, width, node(x), node(y));
     return result;
+  }
+
+  // Without semantics: some function of its operands.
+  Local opaque(const Term& term, const Local& x, const Local& y) {
+    const bool compares = term.op >= Op::Eq && term.op <= Op::Sle;
+    Local result = x.bits ? y : x;
+    if (term.op != Op::Ite)
+      result.bits = static_cast<uint32_t>(trace::apply(term.op, compares ? 1 : 32, x.bits, y.bits, 0, 32, 32, 0));
+    result.expr = b_.expr(Op::Opaque, compares ? 1 : 32, x.expr ? x.expr : y.expr, x.expr ? y.expr : 0, 0, result.bits);
+    return result;
+  }
+
+  // A recorder without semantics pins all earlier reads of the thread before it branches or synchronises.
+  void pin_reads(uint32_t t) {
+    for (uint64_t read : threads_[t].unpinned) {
+      const trace::ExprId leaf = b_.leaf(read);
+      b_.pin(t, leaf, b_.at(read).value);
+    }
+    threads_[t].unpinned.clear();
   }
 
   // A local as a memory operand of `size` bytes, and back.
@@ -216,6 +239,8 @@ class Interpreter {
     threads_[t].frames.push_back({&block, 0, closes});
   }
   uint64_t emit(uint32_t t, const Statement& s, Kind kind, uint64_t value = 0, Var at = {}, uint16_t flags = 0) {
+    const bool memory = kind == Kind::Read || kind == Kind::Write || kind == Kind::Rmw || kind == Kind::External;
+    if (blunt_ && !memory) pin_reads(t);
     return b_.event(t, kind, site(s), value, at, flags);
   }
   trace::SiteId site(const Statement& s) { return b_.site("oracle.c", s.site); }
@@ -331,6 +356,7 @@ class Interpreter {
   void take(Running& thread, const Statement& s, uint64_t event, const Var& v) {
     thread.locals[s.local] = from_memory(event, v);
     if (s.pinned) thread.locals[s.local].expr = 0;
+    if (blunt_ && !s.pinned) thread.unpinned.push_back(event);
   }
   void compare_and_swap(uint32_t t, const Statement& s, const Var& v, uint64_t old, uint16_t flags) {
     const Local expected = atom(threads_[t], s.term.a), desired = atom(threads_[t], s.term.b);
@@ -362,7 +388,8 @@ class Interpreter {
       return;
     }
     const Local value = term(thread, s.term);
-    if (value.expr) {
+    if (blunt_) pin_reads(t);
+    if (value.expr && !blunt_) {
       const uint64_t event = emit(t, s, s.kind == Step::If ? Kind::Branch : Kind::Pin, value.bits);
       b_.at(event).expr = value.expr;
     }
@@ -516,6 +543,7 @@ class Interpreter {
   Once once_[kObjects];
   uint32_t heap_ = 0;
   bool tainted_ = false, exited_ = false;
+  const bool blunt_;  // record as a recorder without semantics does
 };
 
 }  // namespace
