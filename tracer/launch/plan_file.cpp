@@ -81,9 +81,9 @@ std::string plan_bytes(const trace::Test& test, const Options& options, const st
     uint32_t thread = plan.thread(answer.thread);
     plan.item(STEM_PLAN_FEED, std::string(reinterpret_cast<const char*>(&thread), sizeof thread) + answer.what + '\0' + bytes_of(answer.bytes));
   }
-  // Last, so that every thread it speaks of is known by then. At most 4 GiB each.
-  constexpr size_t kAtOnce = sizeof(stem_plan_step) * (1u << 24);
-  for (size_t at = 0; at < steps.size(); at += kAtOnce) plan.item(STEM_PLAN_STEPS, steps.substr(at, kAtOnce));
+  // Last, so that every thread it speaks of is known by then.
+  if (steps.size() > UINT32_MAX) user_error("the schedule has {} steps: too many to follow", test.schedule.size());
+  if (!steps.empty()) plan.item(STEM_PLAN_STEPS, steps);
   return plan.finish();
 }
 
