@@ -193,10 +193,10 @@ void add_record(CLI::App& app) {
   command->add_option("--schedule", options->schedule, "Follow the schedule of this test file, then run on")->type_name("FILE");
   command->add_option("--test", options->test, "Inputs, schedule and program of this test file")->type_name("FILE");
   command->add_flag("--any-build", options->any_build, "Follow a schedule that was made for another build");
-  command->add_option("--input", options->inputs, "Value of an input: an integer, \"text\", or hex:0a0b")->type_name("NAME=VALUE")->take_all()->expected(1);
+  command->add_option("--input", options->inputs, "Value of an input: an integer, \"text\", or hex:0a0b")->type_name("NAME=VALUE")->take_all()->allow_extra_args(false);
   command->add_flag("--symbolic-argv", options->symbolic_argv, "The program's arguments are inputs");
   command->add_option("--symbolic-stdin", options->symbolic_stdin, "The first N bytes of standard input are inputs")->type_name("N");
-  command->add_option("--symbolic-file", options->symbolic_files, "What is read from this file is an input")->type_name("FILE")->expected(1);
+  command->add_option("--symbolic-file", options->symbolic_files, "What is read from this file is an input")->type_name("FILE")->take_all()->allow_extra_args(false);
   command->add_flag("--no-expressions", options->no_expressions, "Record events only: cheaper; values count as fixed");
   command->add_option("--runs", options->runs, "Record so many runs, with seeds counting up")->check(CLI::PositiveNumber)->type_name("N");
   command->add_option("--timeout", options->timeout, "Kill the program after so many seconds")->type_name("SECONDS");
