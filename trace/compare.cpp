@@ -128,8 +128,13 @@ class Comparison {
     auto px = a_.place_of(x), py = b_.place_of(y);
     if (px && py) return *px == *py;
     // Into something that the run never touched (a function, a constant): moved as far as something else of its kind was.
-    return deltas_.count(x - y) != 0;
+    if (deltas_.count(x - y)) return true;
+    // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one throughout.
+    if (px || py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
+    return unnamed_.try_emplace(x, y).first->second == y;
   }
+
+  static bool may_be_address(uint64_t value) { return value >= 0x500000000000 && value < 0x800000000000; }
 
   std::optional<Difference> endings(uint64_t index) const {
     const Reader &x = a_.reader, &y = b_.reader;
@@ -141,6 +146,7 @@ class Comparison {
   Side a_, b_;
   CompareOptions options_;
   std::set<uint64_t> deltas_;  // how far objects of the two runs lie apart
+  std::map<uint64_t, uint64_t> unnamed_;
 };
 
 }  // namespace

@@ -107,7 +107,7 @@ class Dump:
                 self.events.append(self._event(line))
 
     def _event(self, line):
-        body = line.split(" #", 1)[0]
+        body = line.split(" ; ", 1)[0]
         words = body.split()
         event = Event()
         event.raw = line

@@ -24,9 +24,8 @@
 int x, y, z;
 
 static void* t0(void* argument) {
-  int a = 0;
+  int a = stem_input_int("a");
   (void)argument;
-  stem_input(&a, sizeof a, "a");
 #line 1
   if (a > 1)
 #line 2
@@ -42,9 +41,8 @@ static void* t0(void* argument) {
 }
 
 static void* t1(void* argument) {
-  int b = 0;
+  int b = stem_input_int("b");
   (void)argument;
-  stem_input(&b, sizeof b, "b");
 #line 6
   if (b > 5)
 #line 7
@@ -64,9 +62,8 @@ static void* t1(void* argument) {
 }
 
 static void* t2(void* argument) {
-  int c = 0, d;
+  int c = stem_input_int("c"), d;
   (void)argument;
-  stem_input(&c, sizeof c, "c");
 #line 14
   if (c < 2)
 #line 15
