@@ -13,7 +13,7 @@ using namespace llvm;
 namespace stem::pass {
 
 // Above so many accesses a function is big enough that what the compiler must chew matters more than the calls.
-constexpr unsigned kMany = 600, kManyInlined = 24;
+constexpr unsigned kMany = 200, kManyInlined = 8;
 
 FunctionInstrumenter::FunctionInstrumenter(Function& function, const Abi& abi, Sites& sites, const Sharing& sharing, const TargetLibraryInfo& library, const SiteMap& site_of)
     : function_(function), context_(function.getContext()), layout_(function.getDataLayout()), abi_(abi), sites_(sites), sharing_(sharing), library_(library), site_of_(site_of),
