@@ -11,6 +11,7 @@
 #include "cli/analysis_output.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
+#include "cli/import.h"
 #include "predictor/analysis.h"
 #include "trace/checker.h"
 #include "trace/reader.h"
@@ -44,7 +45,7 @@ void on_interrupt(int) {
 struct Options {
   std::vector<std::string> traces;
   std::string state, feasible = "prefix", encoding = "engine", dump, save;
-  bool json = false, confirm = false, no_confirm = false, strict = false;
+  bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false;
   double timeout = 0, query = 5;
   predictor::AnalysisOptions analysis;
   PrintOptions print;
@@ -157,6 +158,7 @@ void analyze_all(Options options) {
       confirm(trace, result, confirming);
       result.interrupted |= interrupted;
     }
+    if (!options.no_store && !is_text(path)) store_analysis(state_at(launch::State(options.state).folder()), path, trace, result, a.meaning);
     if (options.json) {
       nlohmann::json one = to_json(trace, result);
       one["trace"] = path;
@@ -195,6 +197,7 @@ void add_analyze(CLI::App& app) {
   command->add_option("--save-tests", options->save, "Folder that every witness is written to as a test file");
   command->add_flag("--confirm", options->confirm, "Insist on replaying every witness (done anyway when the program is there)");
   command->add_flag("--no-confirm", options->no_confirm, "Replay nothing");
+  command->add_flag("--no-store", options->no_store, "Leave the database as it is");
   command->add_flag("--strict", options->strict, "Stop at a witness that the checker refuses")->group("");
   command->callback([options] { analyze_all(*options); });
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/run_options.h"
 #include "predictor/rounds.h"
 #include "trace/reader.h"
 #include "tracer/launch/launch.h"
@@ -43,6 +44,7 @@ struct Scratch {  // a folder that goes away
 struct Outcome {
   State state = State::Implicit;
   std::string detail;
+  std::string failure;
 };
 
 Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::Test& test, const std::string& folder,
@@ -54,17 +56,19 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
   options.timeout = timeout;
   try {
     const launch::RunResult run = launch::run(test, options);
-    if (run.trace.empty()) return {State::Diverged, "the replay recorded nothing"};
+    if (run.trace.empty()) return {State::Diverged, "the replay recorded nothing", ""};
     const trace::Trace seen = trace::load(run.trace);
-    if (predictor::shows(seen, trace, pair)) return {State::Confirmed, ""};
+    const bool failed = !run.timed_out && (!run.exited || run.outcome == trace::Outcome::AssertFailed || run.outcome == trace::Outcome::Deadlock ||
+                                           run.outcome == trace::Outcome::Livelock);
+    if (predictor::shows(seen, trace, pair)) return {State::Confirmed, "", failed ? ended_text(run) : ""};
     for (const std::string& message : run.messages) {
       const std::string kind = launch::message_kind(message);
-      if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, seen)};
+      if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, seen), ""};
     }
-    if (run.timed_out) return {State::Diverged, fmt::format("the replay was still running after {} s", timeout.count() / 1000)};
-    return {State::Diverged, "the replay followed the schedule but the use took another value"};
+    if (run.timed_out) return {State::Diverged, fmt::format("the replay was still running after {} s", timeout.count() / 1000), ""};
+    return {State::Diverged, "the replay followed the schedule but the use took another value", ""};
   } catch (const UserError& error) {
-    return {State::Diverged, error.what()};
+    return {State::Diverged, error.what(), ""};
   }
 }
 
@@ -109,6 +113,7 @@ void confirm(const trace::Trace& trace, predictor::AnalysisResult& result, const
       [&](size_t i, Outcome outcome) {
         todo[i]->state = outcome.state;
         if (!outcome.detail.empty()) todo[i]->detail = outcome.detail;
+        todo[i]->failure = outcome.failure;
         if (options.progress) options.progress(++done, todo.size());
         return !(options.interrupt && *options.interrupt);
       });

@@ -171,13 +171,24 @@ class AnalysisRows {
     const bool feasible = v.state == db::State::Implicit || v.state == db::State::Confirmed || v.state == db::State::Diverged;
     if (feasible) v.relation = pair.def.initial ? db::Relation::Ordered : relation(pair.relation);
     if (pair.witness) v.witness = witness(*pair.witness, pair);
+    if (!pair.failure.empty() && v.witness) {  // the replay of this flow fails: a finding with its test
+      const std::string from = pair.def.initial ? "the initial value" : place(pair.def.site);
+      data_.findings.push_back({"failure", fmt::format("{} when the read at {} takes {} from {}", pair.failure, place(pair.use.site), pair.variable, from),
+                                v.pair.use_site, v.use_thread, v.witness->test});
+    }
     return v;
+  }
+
+  std::string place(trace::SiteId id) const {
+    const trace::Site& s = trace_.sites[id];
+    return s.line ? fmt::format("{}:{}", fs::path(s.file).filename().string(), s.line) : s.function;
   }
 
   db::Witness witness(const predictor::Witness& w, const predictor::PairResult& pair) {
     db::Witness row;
     row.test = db::Test{trace::to_json(predictor::test_of(trace_, w)), "witness"};
     if (pair.state == predictor::State::Diverged) row.detail = pair.detail;
+    row.outcome = pair.failure;
     std::vector<uint32_t> visible;
     for (uint32_t index : w.schedule) {
       if (trace::is_visible(trace_.events[index].kind)) visible.push_back(index);
@@ -297,6 +308,33 @@ db::AnalysisData analysis_rows(const State& state, const std::string& trace_hash
 void import_analysis(db::Store& store, const State& state, const std::string& trace_hash, const trace::Trace& trace,
                      const predictor::AnalysisResult& result) {
   store.import_analysis(analysis_rows(state, trace_hash, trace, result));
+}
+
+void store_trace(const State& state, const std::string& trace_file, int64_t id) {
+  try {
+    db::Store store(state.database);
+    import_trace(store, state, trace_file, id);
+  } catch (const UserError& error) {
+    fmt::print(stderr, "stem: the run is kept, but not in the database yet: {}\n", error.what());
+  }
+}
+
+bool store_analysis(const State& state, const std::string& trace_file, const trace::Trace& trace, const predictor::AnalysisResult& result,
+                    predictor::Meaning meaning) {
+  try {
+    db::Store store(state.database);
+    const ImportedTrace imported = import_trace(store, state, trace_file);
+    predictor::AnalysisResult stored = result;
+    if (meaning == predictor::Meaning::Full) {
+      std::erase_if(stored.pairs, [](const predictor::PairResult& pair) { return !pair.witness; });
+      stored.interrupted = true;  // the prefixes were not looked at
+    }
+    import_analysis(store, state, imported.hash, trace, stored);
+    return true;
+  } catch (const UserError& error) {
+    fmt::print(stderr, "stem: these results are not in the database: {}\n", error.what());
+    return false;
+  }
 }
 
 }  // namespace stem::cli

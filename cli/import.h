@@ -24,6 +24,15 @@ ImportedTrace import_trace(db::Store& store, const State& state, const std::stri
 void import_analysis(db::Store& store, const State& state, const std::string& trace_hash, const trace::Trace& trace,
                      const predictor::AnalysisResult& result);
 
+// For `stem record`: imports a trace that was just kept, or says on standard error why it could not be. The trace is safe
+// either way, and `stem analyze` imports it later.
+void store_trace(const State& state, const std::string& trace_file, int64_t id);
+
+// For `stem analyze`: imports trace and results. With FULL, what is refuted or undecided stays out: it says nothing about
+// prefixes, which is what the database is about. False: not stored, standard error says why.
+bool store_analysis(const State& state, const std::string& trace_file, const trace::Trace& trace, const predictor::AnalysisResult& result,
+                    predictor::Meaning meaning);
+
 // The rows of an analysis; for tests.
 db::AnalysisData analysis_rows(const State& state, const std::string& trace_hash, const trace::Trace& trace,
                                const predictor::AnalysisResult& result);

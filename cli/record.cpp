@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/import.h"
 #include "cli/run_options.h"
 #include "tracer/launch/launch.h"
 #include "tracer/launch/message.h"
@@ -119,6 +120,7 @@ bool keep(const RecordOptions& options, const trace::Test& test, const launch::O
   std::string name;
   if (options.output.empty()) {
     entry = launch::State(options.state).add(entry);
+    store_trace(state_at(launch::State(options.state).folder()), entry.trace, static_cast<int64_t>(entry.id));
     name = std::to_string(entry.id);
   } else {
     name = entry.trace = place(process.trace, options.output);

@@ -47,6 +47,21 @@ State find_state(const std::string& database_file) {
   return state;
 }
 
+State state_at(const fs::path& folder) {
+  State state;
+  state.folder = fs::absolute(folder).lexically_normal();
+  if (state.folder.filename().empty()) state.folder = state.folder.parent_path();
+  state.project = state.folder.parent_path();
+  state.database = state.folder / "stem.db";
+  state.traces = state.folder / "traces";
+  state.ignore = state.folder / "ignore";
+  return state;
+}
+
+std::string absolute_path(const State& state, const std::string& path) {
+  return path.empty() || path[0] == '/' ? path : (state.project / path).string();
+}
+
 std::string project_path(const State& state, const std::string& path, const std::string& relative_to) {
   if (path.empty()) return path;
   fs::path whole = path;

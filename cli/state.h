@@ -19,8 +19,12 @@ struct State {
 // folder above it that has one; where there is none, in the current folder (STEM_STATE names another place for .stem).
 CLI::Option* add_database_option(CLI::App& command, std::string& file);
 State find_state(const std::string& database_file = "");
+State state_at(const std::filesystem::path& folder);  // of a given .stem
 
 // Below the project's folder without it, anything else absolute: how files and programs are named in the database.
 std::string project_path(const State& state, const std::string& path, const std::string& relative_to = "");
+
+// The other way round.
+std::string absolute_path(const State& state, const std::string& project_path);
 
 }  // namespace stem::cli

@@ -55,6 +55,7 @@ struct PairResult {
   uint64_t observed = 0;            // how many of them the recording shows
   uint64_t tried = 0;               // how many were decided one by one
   std::optional<Witness> witness;   // Implicit, Confirmed, Diverged
+  std::string failure;              // Confirmed: how the replayed run went on to fail; empty: it did not
 };
 
 struct Statistics {
