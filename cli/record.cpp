@@ -48,10 +48,7 @@ struct RecordOptions {
 trace::Test make_test(const RecordOptions& options) {
   trace::Test test;
   if (!options.test.empty()) test = trace::load_test(options.test);
-  std::vector<std::string> words = options.command->remaining();
-  if (!words.empty() && words[0] == "--") words.erase(words.begin());
-  else if (!words.empty() && words[0].starts_with("-"))
-    user_error("stem record has no option {}; `stem record --help` lists them (the program's own options go after its name)", words[0]);
+  std::vector<std::string> words = program_words(*options.command);
   if (!words.empty()) {
     test.program = words[0];
     test.argv = words;
