@@ -7,6 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/run_options.h"
+#include "cli/state.h"
+#include "db/store.h"
 #include "trace/compare.h"
 #include "trace/reader.h"
 #include "tracer/launch/launch.h"
@@ -22,6 +24,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   stem replay 3                        the run that `stem record` called 3, event by event
+  stem replay p12                      the witness of a pair, as `stem report` names it; f3 is a finding, r5 a run, t7 a test
   stem replay run.stemtrace            a trace file
   stem replay witness.stemtest         a test: its inputs and schedule; after them the run is free
   stem replay --gdb witness.stemtest   in the debugger, stopped just before the last operation of the schedule
@@ -94,7 +97,19 @@ Subject find_subject(const ReplayOptions& options, uint64_t* stop) {
     file = run->trace;
     subject.name = "run " + options.what;
   }
-  if (!fs::exists(file)) user_error("cannot read {}: no such file, and not the number of a run", file);
+  // p12, f3, t7, r5: what the database calls a pair, a finding, a test, a run.
+  if (!number && !fs::exists(file) && file.size() > 1 && std::string_view("pftr").find(file[0]) != std::string_view::npos &&
+      file.find_first_not_of("0123456789", 1) == std::string::npos) {
+    const State project = options.state.empty() ? find_state() : state_at(options.state);
+    db::Store store(project.database, db::Mode::Read);
+    const db::Store::Replayable found = store.replayable(options.what);
+    if (!found.test_json.empty()) {
+      subject.test = trace::parse_test(found.test_json, options.what);
+      return subject;
+    }
+    file = absolute_path(project, found.trace_path);
+  }
+  if (!fs::exists(file)) user_error("cannot read {}: no such file, and not the number of a run nor the id of a pair (p12) or finding (f3)", file);
   if (trace::is_test_file(file)) {
     subject.test = trace::load_test(file);
   } else {
