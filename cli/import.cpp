@@ -236,7 +236,7 @@ class AnalysisRows {
       case trace::Kind::Create:
       case trace::Kind::Join:
       case trace::Kind::Detach: return e.value < trace_.threads.size() ? trace_.threads[e.value].path : "";
-      default: return text.empty() ? object : text;
+      default: return object.empty() ? text : object;  // the lock rather than pthread_mutex_lock
     }
   }
 

@@ -106,4 +106,10 @@ function showWitness(pair, all = false) {
   if (witness.detail) panel.append(el('p', { class: 'warning' }, witness.detail));
   if (witness.outcome) panel.append(el('p', { class: 'warning' }, `Replayed, the run ends like this: ${witness.outcome}`));
   panel.append(drawWitness(pair, witness, all));
+  // The read is what it is about: it comes into view, and the write with it where both fit.
+  const use = panel.querySelector('.step.use'), def = panel.querySelector('.step.def');
+  if (!use) return;
+  const bottom = use.getBoundingClientRect().bottom - panel.getBoundingClientRect().top + panel.scrollTop;
+  const top = (def || use).getBoundingClientRect().top - panel.getBoundingClientRect().top + panel.scrollTop;
+  if (bottom > panel.clientHeight) panel.scrollTop = Math.max(bottom - panel.clientHeight + 12, Math.min(top - 12, bottom - panel.clientHeight / 2));
 }
