@@ -39,7 +39,8 @@ function drawWitness(pair, witness, all) {
   const picture = svg('svg', { width, height, role: 'img', viewBox: `0 0 ${width} ${height}`, 'aria-label': `Schedule under which ${placeText(pair.use)} reads ${pair.variable} from ${definitionText(pair)}` });
   picture.append(svg('defs', {}, svg('marker', { id: 'head', viewBox: '0 0 10 10', refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse' }, svg('path', { d: 'M0 0 L10 5 L0 10 z', class: 'arrowhead' }))));
   const centre = thread => LEFT + columnOf[thread] * COLUMN + COLUMN / 2;
-  witness.threads.forEach((thread, column) => {
+  order.forEach(column => {
+    const thread = witness.threads[column];
     const name = svg('text', { x: centre(column), y: 20, 'text-anchor': 'middle', class: 'thread' });
     name.textContent = clip(thread.start || thread.path, 32);
     const path = svg('text', { x: centre(column), y: 36, 'text-anchor': 'middle', class: 'soft' });
