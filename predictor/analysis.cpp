@@ -62,7 +62,10 @@ class Analysis {
       refute_by_order();
       harvest();
       if (!whole_) sweep_kept();
-      const bool finished = sweep_all();
+      bool finished = sweep_all();
+      // What is left then is worth wider windows around the instances that were kept.
+      for (uint32_t wider : {kWholeTrace, 2 * kWholeTrace})
+        if (!whole_ && !options_.window && finished && left() > 0) widen(wider);
       solve(SolveMode::Left);
       conclude(finished);
     }
@@ -241,6 +244,13 @@ class Analysis {
           return task;
         },
         [&](bool) { return left() > 0; });
+  }
+
+  void widen(uint32_t window) {
+    const uint32_t narrow = window_;
+    window_ = std::min<uint32_t>(window, trace_.events.size());
+    sweep_kept();
+    window_ = narrow;
   }
 
   // Every read that an undecided pair still needs. True: all were looked at.
