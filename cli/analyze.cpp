@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -47,6 +48,7 @@ struct Options {
   std::string state, feasible = "prefix", encoding = "engine", dump, save;
   bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false;
   double timeout = 0, query = 5;
+  uint64_t events = 4000000;
   predictor::AnalysisOptions analysis;
   PrintOptions print;
 };
@@ -78,18 +80,46 @@ bool is_text(const std::string& path) {
   return file && start == "stem-trace";
 }
 
-trace::Trace load(const std::string& path) {
+// A trace, or as much of its beginning as `limit` events: a prefix of a run is a run that was cut short.
+trace::Trace load_some(const std::string& path, uint64_t limit, bool& cut) {
+  trace::Reader reader(path);
   trace::Trace trace;
+  uint32_t objects = 0;
+  trace::Reader::Item item = trace::Reader::Item::Expr;
+  while (trace.events.size() < limit && (item = reader.next()) != trace::Reader::Item::End) {
+    for (; objects < reader.object_count(); ++objects) trace.objects.push_back(reader.object(objects));
+    if (item == trace::Reader::Item::Expr) trace.exprs.push_back(reader.expr());
+    else trace.events.push_back(reader.event());
+  }
+  cut = item != trace::Reader::Item::End;
+  for (; objects < reader.object_count(); ++objects) trace.objects.push_back(reader.object(objects));
+  trace.meta = reader.meta();
+  trace.sites = reader.sites();
+  trace.threads = reader.threads();
+  trace.variables = reader.variables();
+  trace.inputs = reader.inputs();
+  trace.nondets = reader.nondets();
+  if (!cut) trace.outcome = reader.outcome(), trace.exit_code = reader.exit_code();
+  // Leaves of events that are not there any more.
+  const auto gone = std::find_if(trace.exprs.begin() + 1, trace.exprs.end(), [&](const trace::Expr& e) {
+    return e.op == trace::Op::Read && e.value >= trace.events.size();
+  });
+  trace.exprs.erase(gone, trace.exprs.end());
+  if (!cut && !reader.recovery().complete)
+    fmt::print(stderr, "stem: {} is not complete ({}); what it holds up to there is analysed\n", path, reader.recovery().why);
+  return trace;
+}
+
+trace::Trace load(const std::string& path, uint64_t limit, bool& cut) {
+  trace::Trace trace;
+  cut = false;
   if (is_text(path)) {
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
     trace = trace::parse(text.str(), path);
   } else {
-    trace::Recovery recovery;
-    trace = trace::load(path, &recovery);
-    if (!recovery.complete)
-      fmt::print(stderr, "stem: {} is not complete ({}); what it holds up to there is analysed\n", path, recovery.why);
+    trace = load_some(path, limit, cut);
   }
   const trace::CheckResult checked = trace::check(trace, 3);
   if (!checked.ok()) {
@@ -139,7 +169,7 @@ void analyze_all(Options options) {
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& path : paths) {
     if (interrupted) break;
-    const trace::Trace trace = load(path);
+    const trace::Trace trace = load(path, options.events, a.cut);
     predictor::AnalysisResult result;
     {
       Progress progress("pairs decided:");
@@ -192,6 +222,8 @@ void add_analyze(CLI::App& app) {
   command->add_option("--query-timeout", options->query, "Seconds for one question")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--window", options->analysis.window, "Events that are reordered at once; 0: all if the trace is short, else 1000");
   command->add_option("--instances", options->analysis.kept, "Instances per static pair that are tried first")->capture_default_str();
+  command->add_option("--events", options->events, "Analyse so many events of a trace at most, from its start")
+      ->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--threads", options->analysis.threads, "0: as many as there are cores");
   command->add_option("--dump-smt", options->dump, "Folder that every question to the solver is written to as SMT-LIB");
   command->add_option("--save-tests", options->save, "Folder that every witness is written to as a test file");

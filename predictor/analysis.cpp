@@ -347,6 +347,10 @@ class Analysis {
     const Evidence evidence(model_, order_);
     for (uint32_t i = 0; i < results_.size(); ++i) {
       PairResult& p = results_[i];
+      if (options_.cut && p.state == State::Infeasible && p.bound.whole) {
+        p.bound = {false, 0, static_cast<uint32_t>(trace_.events.size())};
+        p.detail = fmt::format("within the first {} events", trace_.events.size());
+      }
       const EventPair instance = p.witness ? p.witness->pair : candidates_.pairs[i].example;
       p.def = evidence.access(instance.write);
       p.use = evidence.access(instance.read);
@@ -356,6 +360,9 @@ class Analysis {
       if (p.state != State::Unknown) ++statistics_.decided[p.layer];
       statistics_.instances += p.instances;
     }
+    if (options_.cut)
+      result_.notes.push_back(fmt::format("only the first {} events of the trace were analysed; \"infeasible\" holds for them only",
+                                          trace_.events.size()));
     if (!whole_)
       result_.notes.push_back(fmt::format("the trace has {} events: it was analysed in windows of {}; \"infeasible\" from "
                                           "saturation or search holds within windows only",

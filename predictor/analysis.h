@@ -86,6 +86,7 @@ struct AnalysisOptions {
   uint32_t window = 0;                     // events; 0: the whole trace if it is short, windows of 1000 otherwise
   uint32_t kept = 64;                      // instances per static pair that are tried first
   unsigned threads = 0;                    // 0: as many as there are cores
+  bool cut = false;                        // the trace is the beginning of a longer one: refutations hold for it only
   bool strict = false;                     // a witness that the checker refuses is thrown as a bug, not reported as unknown
   std::string dump;                        // folder for the solver's queries
   const std::atomic<bool>* interrupt = nullptr;  // set: stop, keep what was decided

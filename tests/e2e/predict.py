@@ -5,7 +5,8 @@ Each program of tests/e2e/programs is compiled, recorded under several schedules
 the program, and what a replay does not show is a failure. Prints how many pairs were predicted and how many confirmed. The
 running example must have exactly its golden pairs on its three recorded runs, PREFIX and FULL.
 
-  // PREDICT: no               in a program: it is not analysed (with the reason in the same line)
+  // DIVERGES: text, reason    in a program: witnesses of pairs whose name ("variable def-line use-line") contains the text are known to diverge; they are
+                               counted and printed, and one that is confirmed is a failure too
 """
 
 import argparse
@@ -20,7 +21,7 @@ import time
 from stemtest import PROGRAMS, Failure, Tools, check, run
 
 KEY = re.compile(r"^\s*//\s*([A-Z][A-Z-]+)(?:\s+(\S+))?:\s?(.*)$")
-SCHEDULES = [("default", []), ("random 1", ["--mode", "random", "--seed", "1"]), ("random 2", ["--mode", "random", "--seed", "2"])]
+SCHEDULES = [("default", []), ("random 1", ["--mode", "random", "--seed", "1"])]
 
 GOLDEN = {  # inputs and schedule as in programs/s1.c; implicit pairs by line
     "pi1": ({"x 13 2", "z 0 13"}, {"x 13 2", "z 0 13"}),
@@ -42,7 +43,7 @@ def cases(source):
 
 
 def analyze(tools, trace, *more):
-    done = run([tools.stem, "analyze", trace, "--json", "--strict", *more], timeout=300)
+    done = run([tools.stem, "analyze", trace, "--json", "--strict", "--no-store", "--events", "100000", "--timeout", "60", *more], timeout=300)
     check(done.returncode == 0, f"stem analyze {trace}: exit code {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)["traces"][0]
 
@@ -64,7 +65,7 @@ def record(tools, program, folder, name, options, lines):
     given = [w for r in wanted.get("RECORD", []) for w in r.split()]
     arguments = [w for a in wanted.get("ARGS", []) for w in a.split()]
     stdin = "".join(wanted.get("STDIN", [])).encode().decode("unicode_escape") or None
-    run([tools.stem, "record", "--timeout", "20", "--output", trace, *inputs, *given, *options, program, *arguments], timeout=60, stdin=stdin)
+    run([tools.stem, "record", "--timeout", "20", "--output", trace, *inputs, *given, *options, program, *arguments], timeout=60, stdin=stdin, cwd=folder)
     return trace if trace.exists() else None
 
 
@@ -72,10 +73,11 @@ def predict(tools, source, folder):
     """(predicted, confirmed, unknown, problems)"""
     text = source.read_text()
     flags = [f for m in re.findall(r"^//\s*FLAGS:(.*)$", text, re.M) for f in m.split()]
-    program = tools.compile(source, folder / source.stem, ["-O1", *flags])
+    program = tools.compile(source, folder / source.stem, ["-O2", *flags])
     predicted = confirmed = unknown = 0
     problems = []
     lines = cases(source)[0][1]
+    known = [m.strip() for m in re.findall(r"^//\s*DIVERGES:([^,]*),", text, re.M)]
     for schedule, options in SCHEDULES:
         trace = record(tools, program, folder, schedule, options, lines)
         if trace is None:
@@ -86,14 +88,18 @@ def predict(tools, source, folder):
             predicted += implicit
             confirmed += pair["state"] == "implicit, confirmed"
             unknown += pair["state"] == "unknown"
-            if implicit and pair["state"] != "implicit, confirmed":
+            if implicit and any(k in name(pair) for k in known):
+                print(f"{source.name}, {schedule}: known to diverge: {name(pair)}: {pair['state']}")
+                if pair["state"] != "implicit, diverged":
+                    problems.append(f"{source.name}: {name(pair)} does not diverge any more: remove its DIVERGES line")
+            elif implicit and pair["state"] != "implicit, confirmed":
                 problems.append(f"{source.name}, {schedule}: {name(pair)}: {pair['state']}: {pair.get('detail', '')}")
     return predicted, confirmed, unknown, problems
 
 
 def golden(tools, folder):
     source = PROGRAMS / "s1.c"
-    program = tools.compile(source, folder / "golden", ["-O1"])
+    program = tools.compile(source, folder / "golden", ["-O2"])
     for case, lines in cases(source):
         if case not in GOLDEN:
             continue
@@ -121,7 +127,6 @@ def main():
     options = parser.parse_args()
     tools = Tools(options.prefix)
     sources = [s for s in sorted(PROGRAMS.iterdir()) if s.suffix in (".c", ".cpp") and options.only in s.name]
-    sources = [s for s in sources if not re.search(r"^//\s*PREDICT: no", s.read_text(), re.M)]
     failures = []
     totals = [0, 0, 0]
     start = time.time()
