@@ -89,10 +89,22 @@ def demo(tools, folder):
     stem(tools, folder, "report", "--fail-on", "finding", code=1)
 
 
+def relations(tools, folder):
+    source = folder / "relations.c"
+    source.write_text((ROOT / "tests/report/relations.c").read_text())
+    tools.compile(source, folder / "relations", ["-O1"])
+    stem(tools, folder, "record", "./relations")
+    stem(tools, folder, "analyze")
+    rows = json.loads(stem(tools, folder, "query", "SELECT variable, relation FROM defuse WHERE cross_thread AND class IN ('covered', 'predicted')", "--format", "json").stdout)
+    found = {(r["variable"], r["relation"]) for r in rows}
+    for expected in [("joined", "ordered"), ("passed", "ordered by locks in this run"), ("atomic", "atomic"), ("locked", "common lock"), ("racy", "data race")]:
+        check(expected in found, f"{expected} in {found}")
+
+
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (running_example, demo):
+    for test in (running_example, demo, relations):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 test(tools, pathlib.Path(folder))
