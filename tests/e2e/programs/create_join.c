@@ -4,8 +4,8 @@
 // EVENT: ^main/1/1 start
 // EVENT: ^main/2 start
 // EVENT: ^main detach
-// COUNT: 3 join
-// COUNT: 1 detach
+// COUNT: 3 ^main\S* join 
+// COUNT: 1 ^main\S* detach 
 // STDOUT: ^42 7\n$
 #include <pthread.h>
 #include <stdio.h>
