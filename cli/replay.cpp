@@ -80,6 +80,7 @@ void read_trace(Subject& subject, uint64_t until, uint64_t* stop) {
   test.argv = reader.meta().argv;
   test.cwd = reader.meta().cwd;
   test.inputs = reader.inputs();
+  test.options = reader.meta().options;
   subject.events = reader.recovery().events;
   subject.cut = !reader.recovery().complete || reader.outcome() == trace::Outcome::Truncated;
   subject.expressions = reader.meta().semantics;

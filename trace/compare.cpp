@@ -38,6 +38,7 @@ class Side {
   struct Place {
     std::string identity;
     uint64_t offset = 0;
+    bool named = true;  // false: memory that nobody described, where offsets mean nothing
     bool operator==(const Place&) const = default;
   };
   std::optional<Place> place_of(uint64_t address) const {
@@ -45,13 +46,14 @@ class Side {
     if (after == live_.begin()) return std::nullopt;
     auto& [base, o] = *std::prev(after);
     if (address - base > o.size) return std::nullopt;  // one past the end belongs to it
-    return Place{reader.object(o.id).identity, address - base};
+    Object object = reader.object(o.id);
+    return Place{object.identity, address - base, object.kind != ObjectKind::Unknown};
   }
   // Object and offset of an event's address.
   Place place(const Event& e) const {
     if (e.object == kNone) return {};
     Object o = reader.object(e.object);
-    return {o.identity, e.addr - o.base};
+    return {o.identity, e.addr - o.base, o.kind != ObjectKind::Unknown};
   }
 
  private:
@@ -104,7 +106,7 @@ class Comparison {
     bool thread_value = x.kind == Kind::Create || x.kind == Kind::Join || x.kind == Kind::Detach;
     if (x.object != kNone || y.object != kNone) {
       Side::Place px = a_.place(x), py = b_.place(y);
-      if (px != py) return both() + fmt::format(" ({} at offset {}, and {} at offset {})", px.identity, px.offset, py.identity, py.offset);
+      if (px != py && !same_unnamed(x, y)) return both() + fmt::format(" ({} at offset {}, and {} at offset {})", px.identity, px.offset, py.identity, py.offset);
       deltas_.insert(x.addr - y.addr);
     } else if (x.addr != y.addr && !deltas_.count(x.addr - y.addr)) {
       return fmt::format("{} is about other memory", what(a_, x));
@@ -126,12 +128,19 @@ class Comparison {
     bool may_point = e.size == 8 || e.kind == Kind::Wait || e.kind == Kind::Pin || e.kind == Kind::Branch;
     if (!may_point) return false;
     auto px = a_.place_of(x), py = b_.place_of(y);
-    if (px && py) return *px == *py;
+    if (px && py && (*px == *py || px->named || py->named)) return *px == *py;
     // Into something that the run never touched (a function, a constant): moved as far as something else of its kind was.
     if (deltas_.count(x - y)) return true;
     // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one throughout.
-    if (px || py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
+    if (!px != !py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
     return unnamed_.try_emplace(x, y).first->second == y;
+  }
+
+  // Memory without a name (the environment's strings, above all) lies elsewhere when the environment has another length: the
+  // same address of one run must be the same address of the other throughout.
+  bool same_unnamed(const Event& x, const Event& y) {
+    if (x.object == kNone || y.object == kNone || a_.place(x).named || b_.place(y).named || unnamed_.size() > 1u << 16) return false;
+    return unnamed_.try_emplace(x.addr, y.addr).first->second == y.addr;
   }
 
   static bool may_be_address(uint64_t value) { return value >= 0x500000000000 && value < 0x800000000000; }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,7 @@ struct Meta {
   std::string mode;                  // "default", "random", "pct", "guided", "parallel"
   uint64_t seed = 0;
   bool semantics = true;             // false: no expressions were recorded
+  std::map<std::string, std::string> options;  // what of the run was declared an input: symbolic-argv, ... of trace/plan.h
 
   bool operator==(const Meta&) const = default;
 };

@@ -38,6 +38,7 @@ enum TableRecord : uint8_t {
   kTableDrop,      // object: nothing in later blocks refers to it
   kTableMessage,   // blob
   kTableEnd,       // outcome, exit code, number of events
+  kTableOption,    // blobs: key, value; of the run that the last kTableMeta describes
 };
 
 struct FileHeader {

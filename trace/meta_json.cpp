@@ -54,6 +54,10 @@ Meta meta_from_json(const std::string& text) {
       if (arg.is_string()) meta.argv.push_back(from_code_points(arg.get<std::string>()));
     }
   }
+  if (j.contains("options") && j["options"].is_object()) {
+    for (const auto& [key, value] : j["options"].items())
+      if (value.is_string()) meta.options[from_code_points(key)] = from_code_points(value.get<std::string>());
+  }
   return meta;
 }
 

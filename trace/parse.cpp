@@ -169,6 +169,10 @@ class Parser {
     } else if (first == "argv") {
       next_ = 1;
       trace_.meta.argv.push_back(word("argument"));
+    } else if (first == "option") {
+      next_ = 1;
+      std::string key = word("option");
+      trace_.meta.options[key] = word("value");
     } else if (first == "site") {
       next_ = 1;
       site();

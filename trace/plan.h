@@ -30,7 +30,7 @@ enum stem_plan_type {
   STEM_PLAN_OPTION, /* "key=value":
                          mode=default|random|pct|guided|parallel   seed=N   switch=one in N   depth=N (pct)
                          expressions=0|1   libdir=where stem-collect is
-                         symbolic-argv=1   symbolic-stdin=bytes at most   symbolic-file=path (may be repeated)
+                         symbolic-argv=1   symbolic-stdin=bytes at most   symbolic-file=paths, one a line
                          stop=N: call __stem_stop_here() just before visible operation N of the run (from 0); stop=last:
                            just before the last operation that the steps name. For debuggers.
                        An option that the runtime does not know is ignored. */

@@ -331,7 +331,13 @@ bool Reader::table_record(uint8_t type) {
       meta_.seed = t.varint();
       meta_.semantics = t.byte() != 0;
       meta_.argv.clear();
+      meta_.options.clear();
       for (uint64_t n = t.count(); n && !t.bad(); --n) meta_.argv.push_back(t.blob());
+      return true;
+    }
+    case kTableOption: {
+      std::string key = t.blob();
+      meta_.options[key] = t.blob();
       return true;
     }
     case kTableString: strings_.push_back(t.blob()); return true;

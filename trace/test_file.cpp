@@ -164,6 +164,7 @@ Test test_of(const Trace& trace, size_t last) {
   test.argv = trace.meta.argv;
   test.cwd = trace.meta.cwd;
   test.inputs = trace.inputs;
+  test.options = trace.meta.options;
   for (size_t i = 0; i < trace.events.size() && i <= last; ++i) {
     const Event& event = trace.events[i];
     const std::string& thread = trace.threads.at(event.thread).path;

@@ -52,6 +52,7 @@ std::string print_header(const Meta& meta) {
                  quote(meta.recorder), quote(meta.program), quote(meta.build_id), quote(meta.cwd), quote(meta.mode),
                  meta.seed, meta.semantics ? 1 : 0);
   for (const auto& arg : meta.argv) out += "argv " + quote(arg) + "\n";
+  for (const auto& [key, value] : meta.options) out += "option " + quote(key) + " " + quote(value) + "\n";
   return out;
 }
 

@@ -48,6 +48,11 @@ void Writer::set_meta(const Meta& meta) {
   tables.byte(meta.semantics);
   tables.varint(meta.argv.size());
   for (const auto& arg : meta.argv) tables.blob(arg);
+  for (const auto& [key, value] : meta.options) {
+    tables.byte(kTableOption);
+    tables.blob(key);
+    tables.blob(value);
+  }
 }
 
 void Writer::add_message(const std::string& message) {

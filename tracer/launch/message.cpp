@@ -66,9 +66,11 @@ class Renderer {
     return nullptr;
   }
 
+  // An access's site says what is accessed; a call's says only which function is called.
   std::string variable(const json& object) const {
-    if (const trace::Site* where = site(object); where && !where->text.empty()) return where->text;
-    std::string address = text(object, "addr");
+    std::string op = text(object, "op"), address = text(object, "addr");
+    bool access = op == "read" || op == "write" || op == "rmw";
+    if (const trace::Site* where = site(object); where && access && !where->text.empty()) return where->text;
     if (address.empty()) return "";
     uint64_t wanted = std::strtoull(address.c_str(), nullptr, 16);
     for (auto it = names_.objects.rbegin(); it != names_.objects.rend(); ++it)

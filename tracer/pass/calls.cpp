@@ -27,10 +27,21 @@ static bool passes_ids(const FunctionType& type) {
   return carries_expression(type.getReturnType()) || any_of(type.params(), [](Type* t) { return carries_expression(t); });
 }
 
+// By what caller and function recognise each other: the function's address. One that is always inlined and defined elsewhere (an
+// inline member of an extern template) may have no address at all: what stands for it is a byte of this module.
+static Value* identity(Function& function) {
+  if (!function.hasAvailableExternallyLinkage() || !function.hasFnAttribute(Attribute::AlwaysInline)) return &function;
+  Module& module = *function.getParent();
+  const std::string name = ("stem.identity." + function.getName()).str();
+  if (GlobalVariable* known = module.getGlobalVariable(name, true)) return known;
+  Type* byte = Type::getInt8Ty(module.getContext());
+  return new GlobalVariable(module, byte, true, GlobalValue::InternalLinkage, ConstantInt::get(byte, 0), name);
+}
+
 // This function's own address, as the linker sees it here: another definition of the same name is somebody else.
 Value* FunctionInstrumenter::self() {
   if (self_) return self_;
-  self_ = &function_;
+  self_ = identity(function_);
   if (!function_.isDSOLocal() && !function_.hasLocalLinkage() && !function_.hasAvailableExternallyLinkage())
     self_ = GlobalAlias::create(function_.getFunctionType(), 0, GlobalValue::PrivateLinkage, "stem.self", &function_, function_.getParent());
   return self_;
@@ -126,7 +137,7 @@ void FunctionInstrumenter::check_mark(CallBase& call, Value* target) {
 
 void FunctionInstrumenter::pass_arguments(CallBase& call, Callee callee, Value* target) {
   if (callee != Callee::Intercepted && !passes_ids(*call.getFunctionType())) return;
-  if (callee == Callee::Unknown) check_mark(call, target);
+  if (callee == Callee::Unknown && !isa<GlobalVariable>(target)) check_mark(call, target);
   const unsigned count = std::min<unsigned>(call.arg_size(), STEM_MAX_ARGS);
   SmallVector<Value*, STEM_MAX_ARGS> ids;
   bool any = false;
@@ -211,6 +222,7 @@ void FunctionInstrumenter::visit_call(CallBase& call) {
     call.setCalledFunction(call.getFunctionType(), wrapper.getCallee());
   }
   Value* target = call.getCalledOperand();
+  if (Function* direct = call.getCalledFunction()) target = identity(*direct);
   if (callee != Callee::Opaque) pass_arguments(call, callee, target);
   if (library) {
     Value* place = site(call);

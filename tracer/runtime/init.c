@@ -64,7 +64,7 @@ static void json_path(struct stem_text* text, long system_call, const char* link
 }
 
 static void write_meta(struct stem_thread* self) {
-  size_t room = 16384;
+  size_t room = 131072; /* paths and options, escaped */
   for (char** a = stem_argv; a && *a; a++) room += 6 * __builtin_strlen(*a) + 8;
   char* buffer = stem_pages(room);
   struct stem_text text = {buffer, buffer + room};
@@ -84,7 +84,18 @@ static void write_meta(struct stem_thread* self) {
   stem_text_add(&text, "\",\"seed\":");
   stem_text_number(&text, stem_option_number("seed", 1), 10);
   stem_text_add(&text, ",\"semantics\":");
-  stem_text_add(&text, stem_option_number("expressions", 1) ? "true}" : "false}");
+  stem_text_add(&text, stem_option_number("expressions", 1) ? "true" : "false");
+  stem_text_add(&text, ",\"options\":{"); /* what a replay must declare again */
+  static const char* const declared[] = {"symbolic-argv", "symbolic-stdin", "symbolic-file"};
+  for (unsigned i = 0, n = 0; i < sizeof declared / sizeof *declared; i++) {
+    const char* value = stem_option(declared[i]);
+    if (!value) continue;
+    if (n++) stem_text_add(&text, ",");
+    stem_text_json(&text, declared[i], __builtin_strlen(declared[i]));
+    stem_text_add(&text, ":");
+    stem_text_json(&text, value, __builtin_strlen(value));
+  }
+  stem_text_add(&text, "}}");
   stem_blob(self, STEM_BLOB_META, buffer, (uint64_t)(text.at - buffer));
   stem_pages_free(buffer, room);
 }

@@ -3,12 +3,15 @@
  * An answer is a kind ("time", "read") and bytes: 8 of the result, 4 of errno, then what the call left in memory. They are kept
  * per thread, because the order of two threads' calls is the schedule's business, not the world's. A replay that asks for
  * something else than was recorded has left the recorded path: it says so once a thread and goes on with real answers.
+ * A call that blocked let others run: its return is a Yield, recorded before the answer, and the answer says so (a bit of errno),
+ * so that a replay, where nothing blocks, gives the answer at the same place of the schedule.
  * Cost: five records of 24 bytes for a small answer. */
 #include "tracer/runtime/lib.h"
 
 #include <string.h>
 
 #define HEADER 12
+#define BLOCKED 0x40000000
 
 static uint64_t answers; /* recorded so far */
 
@@ -68,6 +71,8 @@ bool lib_fed(const char* what, const void* site, struct lib_answer* answer) {
   const char* bytes = kind + length + 1;
   memcpy(&answer->result, bytes, 8);
   memcpy(&answer->error, bytes + 8, 4);
+  self->library[LIB_BLOCKED] = (answer->error & BLOCKED) != 0;
+  answer->error &= ~BLOCKED;
   answer->bytes = bytes + HEADER;
   answer->size = (uint32_t)(room - length - 1 - HEADER);
   if (answer->error) errno = answer->error;
@@ -81,6 +86,11 @@ void lib_record(const char* what, int64_t result, int error, const void* bytes, 
   char small[256];
   char* all = size + HEADER <= sizeof small ? small : stem_pages(size + HEADER);
   int32_t err = error;
+  if (self->library[LIB_BLOCKED]) {
+    self->library[LIB_BLOCKED] = 0;
+    err |= BLOCKED;
+    stem_sleep_until(self, 0, site);
+  }
   memcpy(all, &result, 8);
   memcpy(all + 8, &err, 4);
   if (size) memcpy(all + HEADER, bytes, size);

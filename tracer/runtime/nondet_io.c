@@ -40,6 +40,7 @@ int64_t lib_outside(int fd, short events, lib_world world, void* context, void* 
   int64_t result = world(context, bytes);
   int error = errno;
   stem_outside_end(self);
+  self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;
 }
@@ -52,6 +53,7 @@ int64_t lib_outside_stream(void* stream, size_t n, lib_world world, void* contex
   int64_t result = world(context, bytes);
   int error = errno;
   stem_outside_end(self);
+  self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;
 }
@@ -119,6 +121,7 @@ static int64_t read_input(const struct lib_call* call, struct symbolic* s, uint6
     memcpy(bytes, given + (left ? at : 0), (size_t)result);
   } else {
     result = ask(source, n, world, context, bytes);
+    stem_current->library[LIB_BLOCKED] = 0; /* the bytes are the plan's next time, and nothing says that they blocked */
   }
   if (result < 0) return result;
   uint32_t index = lib_input_event(name, bytes, (size_t)result, call->site);

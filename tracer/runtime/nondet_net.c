@@ -29,6 +29,7 @@ static int ready(const struct lib_call* call, const char* what, look at, void* c
       answer.result = at(context, true);
       answer.error = errno;
       stem_outside_end(self);
+      self->library[LIB_BLOCKED] = 1;
     }
     if (answer.result < 0) answer.error = errno;
   }
@@ -224,6 +225,7 @@ static int64_t do_connect(void* context, void* bytes) {
   int result = STEM_REAL(connect)(q->fd, q->address, q->size);
   int error = errno;
   stem_outside_end(self);
+  self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;
 }
@@ -339,12 +341,13 @@ static pid_t waited(const struct lib_call* call, pid_t pid, int* status, int opt
     result = STEM_REAL(waitpid)(pid, &how, options);
     int error = errno;
     stem_outside_end(self);
+    self->library[LIB_BLOCKED] = 1;
     errno = error;
   }
   int error = errno;
-  lib_record("waitpid", result, result < 0 ? error : 0, &how, sizeof how, call->site);
   struct lib_answer ignored;
-  lib_fed("waitpid", call->site, &ignored);
+  lib_fed("waitpid", call->site, &ignored); /* first: whether it blocked is the recorded run's business */
+  lib_record("waitpid", result, result < 0 ? error : 0, &how, sizeof how, call->site);
   if (result > 0 && status) lib_give(call, status, &how, sizeof how);
   errno = error;
   return result;

@@ -60,7 +60,7 @@ const struct stem_plan_item* stem_plan_next(enum stem_plan_type type, const stru
 }
 
 /* Options are asked for at the start only: the text is copied where it stays, NUL-terminated. */
-static char pool[8192];
+static char pool[16384];
 static size_t pool_used;
 
 const char* stem_option(const char* key) {

@@ -113,6 +113,15 @@ const trace::ProgramSite* Modules::site(uint32_t low) const {
   return nullptr;
 }
 
+std::optional<uint32_t> Modules::site_with_key(uint64_t key) const {
+  for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
+    if (!m->program) continue;
+    for (const auto& [address, site] : m->program->sites())
+      if (site.key == key) return static_cast<uint32_t>(address + m->bias);
+  }
+  return std::nullopt;
+}
+
 std::optional<Modules::Global> Modules::global(uint64_t address) const {
   for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
     if (!m->program || address < m->bias) continue;

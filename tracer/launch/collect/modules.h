@@ -46,6 +46,8 @@ class Modules {
 
   // The site whose record's address has these low 32 bits, or nullptr.
   const trace::ProgramSite* site(uint32_t low) const;
+  // The low 32 bits of the address of a record with that key. Looks through all of them.
+  std::optional<uint32_t> site_with_key(uint64_t key) const;
 
   struct Global {
     const trace::ProgramVariable* variable;

@@ -91,6 +91,7 @@ class Translator {
 
   trace::SiteId site(uint32_t low);
   trace::SiteId resolve_site(uint32_t low);
+  void message(const std::string& text);
   void locate(trace::Event& event, uint32_t& slot);
   uint32_t find_object(uint64_t address, trace::SiteId site);
   uint32_t new_object(trace::Object object, const std::string& layout);

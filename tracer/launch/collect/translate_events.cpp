@@ -38,6 +38,18 @@ trace::SiteId Translator::resolve_site(uint32_t low) {
   return id;
 }
 
+// A message names sites by key (tracer/launch/message.h), also of operations that were never done: what a thread waits for in a
+// deadlock. Such sites join the trace, so that it can say their lines.
+void Translator::message(const std::string& text) {
+  static const std::string member = "\"site\":\"";
+  for (size_t at = 0; (at = text.find(member, at)) != std::string::npos;) {
+    at += member.size();
+    uint64_t key = std::strtoull(text.substr(at, 16).c_str(), nullptr, 16);
+    if (auto low = key ? modules_.site_with_key(key) : std::nullopt) site(*low);
+  }
+  writer_.add_message(text);
+}
+
 // A thread that sends events before anybody announced it.
 trace::ThreadId Translator::thread_id() {
   Thread* selected = thread_;
@@ -243,7 +255,7 @@ void Translator::blob_done(Thread& t) {
       meta_ = trace::meta_from_json(bytes);
       writer_.set_meta(meta_);
       return;
-    case STEM_BLOB_MESSAGE: writer_.add_message(bytes); return;
+    case STEM_BLOB_MESSAGE: return message(bytes);
     default: return spoil();
   }
 }
