@@ -75,6 +75,7 @@ class Renderer {
     uint64_t wanted = std::strtoull(address.c_str(), nullptr, 16);
     for (auto it = names_.objects.rbegin(); it != names_.objects.rend(); ++it)
       if (it->base <= wanted && wanted - it->base < std::max<uint64_t>(it->size, 1) && !it->name.empty()) return it->name;
+    if (const trace::Site* where = site(object)) return where->text;
     return "";
   }
 
