@@ -2,6 +2,8 @@
 
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IRReader/IRReader.h>
@@ -19,6 +21,16 @@ namespace stem::analysis {
 namespace {
 
 std::unique_ptr<llvm::Module> link(llvm::LLVMContext& context, const std::vector<std::string>& modules) {
+  // LLVM's own handler prints and ends the process; what it has to say belongs in our message.
+  std::string said;
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo* info, void* text) {
+        if (info->getSeverity() != llvm::DS_Error) return;
+        llvm::raw_string_ostream out(*static_cast<std::string*>(text));
+        llvm::DiagnosticPrinterRawOStream printer(out);
+        info->print(printer);
+      },
+      &said);
   auto whole = std::make_unique<llvm::Module>("program", context);
   llvm::Linker linker(*whole);
   for (const std::string& bytes : modules) {
@@ -26,8 +38,9 @@ std::unique_ptr<llvm::Module> link(llvm::LLVMContext& context, const std::vector
     auto module = llvm::parseIR(llvm::MemoryBufferRef(bytes, "module"), problem, context);
     if (!module) user_error("the bitcode inside the program cannot be read: {}", problem.getMessage().str());
     if (linker.linkInModule(std::move(module)))
-      user_error("the bitcode of the program's translation units does not link; rebuild all of them with stem-cc");
+      user_error("the bitcode of the program's translation units does not link ({}); rebuild all of them with stem-cc", said);
   }
+  context.setDiagnosticHandlerCallBack(nullptr);
   return whole;
 }
 

@@ -92,3 +92,8 @@ TEST_CASE("std::thread: the lambda runs in a thread of its own") {
 TEST_CASE("bitcode that is not bitcode is a user's error") {
   CHECK_THROWS_AS(analyze_modules({"this is no module"}, true), UserError);
 }
+
+TEST_CASE("modules that do not link are a user's error, not the end of the process") {
+  std::string first = compile("pointers.c"), second = compile("s1.c");  // two mains
+  CHECK_THROWS_AS(analyze_modules({first, second}, true), UserError);
+}
