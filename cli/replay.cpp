@@ -142,7 +142,11 @@ std::vector<std::string> gdb_command(const ReplayOptions& options) {
   execute("handle SIGUSR1 SIGUSR2 SIGALRM SIGCHLD nostop noprint pass");
   execute("tbreak __stem_stop_here");
   execute("run");
-  execute("python f = gdb.newest_frame()\nwhile f and f.older() and (not f.name() or 'stem_' in f.name()): f = f.older()\nf.select()");
+  // Up past the runtime's frames (installed, they have no lines) and the C library's.
+  execute(
+      "python\nf = gdb.newest_frame()\n"
+      "def ours(f):\n  table = f.find_sal().symtab\n  return not table or 'tracer/runtime/' in table.filename\n"
+      "while f.older() and ours(f): f = f.older()\nf.select()");
   execute("frame");
   for (const std::string& command : options.gdb_batch) execute(command);
   words.push_back("--args");

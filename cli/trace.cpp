@@ -101,7 +101,10 @@ void check_file(const std::string& file) {
     fmt::print("{}: {} problems in {} events\n", file, result.problem_count, result.events);
     throw CLI::RuntimeError(1);
   }
-  fmt::print("{}: well-formed, {} events, {} expressions\n", file, result.events, result.exprs);
+  // What is there may be fine, but it is not the run.
+  const char* cut = reader.recovery().complete ? "" : ", but not complete";
+  fmt::print("{}: well-formed, {} events, {} expressions{}\n", file, result.events, result.exprs, cut);
+  if (*cut) throw CLI::RuntimeError(2);
 }
 
 void stats_of(const std::string& file) {
@@ -190,7 +193,7 @@ void add_trace(CLI::App& app) {
   });
 
   auto file = std::make_shared<std::string>();
-  CLI::App* check = trace->add_subcommand("check", "Test whether a trace is well-formed (exit code 1 if not)");
+  CLI::App* check = trace->add_subcommand("check", "Test whether a trace is well-formed (exit code 1 if not, 2 if its end is missing)");
   check->add_option("FILE", *file, "Trace file")->required();
   check->callback([file] { check_file(*file); });
 

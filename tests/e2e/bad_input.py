@@ -129,8 +129,10 @@ int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0);
             full_disk_told(tools, done, small / "state")
         finally:
             subprocess.run(["umount", small], check=True)
-    # A limit on file sizes does it everywhere.
-    done = run(["bash", "-c", f"ulimit -f 500; exec {tools.stem} record --state limited {program}"], cwd=folder)
+    # A limit on file sizes does it everywhere; one that cannot be lifted for the recorder's own memory is told.
+    done = run(["bash", "-c", f"ulimit -f 500; exec {tools.stem} record --state hard {program}"], cwd=folder)
+    check(done.returncode != 0 and "ulimit -f" in done.stderr, f"{done.returncode} {done.stderr}")
+    done = run(["bash", "-c", f"ulimit -S -f 500; exec {tools.stem} record --state limited {program}"], cwd=folder)
     full_disk_told(tools, done, folder / "limited")
 
 

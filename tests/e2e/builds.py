@@ -144,7 +144,7 @@ def installed(tools, folder):
 
 
 def fork_and_exec(tools, folder):
-    """fork then exec is followed; fork alone in a process without threads records both; with threads it is refused, clearly."""
+    """fork then exec is followed, with traces of the parent, of the child until exec, and of what it became; fork alone in a process without threads records both; with threads it is refused, clearly."""
     child = tools.compile(PROGRAMS / "lost_update.c", folder / "child", ["-O1"])
     (folder / "parent.c").write_text(f"""#include <pthread.h>
 #include <stdio.h>
@@ -171,9 +171,11 @@ int main(int argc, char **argv) {{
     parent = tools.compile(folder / "parent.c", folder / "parent", ["-O1"])
     done = run([tools.stem, "record", parent], cwd=folder)
     check(done.returncode == 0, f"{done.returncode} {done.stdout}{done.stderr}")
-    check(len(list((folder / ".stem/traces").glob("*.stemtrace"))) == 2, f"not two traces: {done.stderr}")
+    check(len(list((folder / ".stem/traces").glob("*.stemtrace"))) == 3, f"not three traces: {done.stderr}")
+    check("became another one by exec" in done.stderr, f"nothing is said of the exec: {done.stderr}")
     done = run([tools.stem, "record", "--state", "forked", parent, "f"], cwd=folder)
     check(done.returncode == 3, f"{done.returncode} {done.stdout}{done.stderr}")
+    check(len(list((folder / "forked/traces").glob("*.stemtrace"))) == 2, f"not two traces: {done.stderr}")
 
     (folder / "threads.c").write_text("""#include <pthread.h>
 #include <stdio.h>

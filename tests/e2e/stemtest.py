@@ -132,8 +132,9 @@ class Dump:
         return [e for e in self.events if e.kind not in hidden]
 
 
-def dump(tools, trace):
-    done = run([tools.stem, "trace", "dump", trace], timeout=120)
+def dump(tools, trace, most=None):
+    """The whole trace, or its first events: those of a program that runs until it is stopped are many."""
+    done = run([tools.stem, "trace", "dump", *(["--to", most] if most else []), trace], timeout=120)
     check(done.returncode == 0, f"stem trace dump {trace}: exit code {done.returncode}\n{done.stderr}")
     return Dump(done.stdout)
 

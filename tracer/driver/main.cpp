@@ -2,11 +2,13 @@
 // recording needs, and becomes clang. Everything else is clang's: diagnostics, exit code, output names.
 //
 // What it adds:   compiling: full debug information, frame pointers, the pass, <stem.h>'s folder
-//                 linking an executable: the runtime, whole, its interposed functions visible to shared libraries; a build id
+//                 linking an executable: the runtime, whole, its interposed functions visible to shared libraries; a build id;
+//                 where the collector is, so that the program can record without the launcher
 //                 linking a shared library: permission to leave the runtime's functions to the executable
 // The parts are found relative to this program, so a build tree, an installation and a moved installation all work.
 #include "tracer/driver/command_line.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -49,6 +51,16 @@ void add_compile_options(std::vector<std::string>& out, const CommandLine& line,
   if (!line.header) out.push_back("-fpass-plugin=" + (lib / "stem-pass.so").string());
 }
 
+// An assembler file that clang and its children open by our descriptor: nothing on the disk that somebody would have to remove.
+void add_library_folder(std::vector<std::string>& out, const fs::path& lib) {
+  std::string text = ".section .rodata.stem_libdir,\"a\",@progbits\n.globl stem_libdir\nstem_libdir:\n";
+  for (unsigned char c : lib.string()) text += ".byte " + std::to_string(c) + "\n";
+  text += ".byte 0\n.section .note.GNU-stack,\"\",@progbits\n";
+  const int fd = memfd_create("stem-libdir", 0);
+  if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) return;
+  out.insert(out.end(), {"-x", "assembler", "/proc/self/fd/" + std::to_string(fd), "-x", "none"});
+}
+
 void add_link_options(std::vector<std::string>& out, const CommandLine& line, const fs::path& lib) {
   if (line.relocatable) return;
   if (line.lto && !line.linker_given) out.push_back("-fuse-ld=lld");
@@ -57,6 +69,7 @@ void add_link_options(std::vector<std::string>& out, const CommandLine& line, co
     out.push_back("-Wl,-z,undefs");
     return;
   }
+  add_library_folder(out, lib);
   out.push_back("-Wl,--whole-archive");
   out.push_back((lib / "libstem_rt.a").string());
   out.push_back("-Wl,--no-whole-archive");

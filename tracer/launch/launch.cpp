@@ -166,11 +166,14 @@ RunResult run(const trace::Test& test, const Options& options) {
   start_options.quiet = options.quiet;
 
   auto began = Clock::now();
-  pid_t pid = start(start_options);
+  pid_t pid = 0;
   Ended ended;
   {
+    // From before the start: the program may be known to others sooner than start() returns.
     std::unique_ptr<ForwardSignals> forwarding;
-    if (options.foreground) forwarding = std::make_unique<ForwardSignals>(pid);
+    if (options.foreground) forwarding = std::make_unique<ForwardSignals>();
+    pid = start(start_options);
+    if (forwarding) forwarding->to(pid);
     ended = wait_for(pid, options.timeout);
   }
   RunResult result;

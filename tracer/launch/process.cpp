@@ -89,6 +89,54 @@ int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid,
 
 }  // namespace
 
+// --- signals ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kForwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+volatile sig_atomic_t forwarding = 0, forward_to = 0;
+volatile sig_atomic_t early[std::size(kForwarded)];  // came before there was a program to send them to
+struct sigaction saved[std::size(kForwarded)];
+
+void forward(int signal, siginfo_t* info, void*) {
+  int error = errno;
+  // What the terminal sends (SI_KERNEL), it sends to the program as well.
+  if (info->si_code <= 0 && info->si_pid != forward_to) {
+    if (forward_to) kill(forward_to, signal);
+    for (size_t i = 0; !forward_to && i < std::size(kForwarded); ++i)
+      if (kForwarded[i] == signal) early[i] = 1;
+  }
+  errno = error;
+}
+
+void stop_forwarding() {
+  if (!forwarding) return;
+  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &saved[i], nullptr);
+  forwarding = forward_to = 0;
+}
+
+}  // namespace
+
+ForwardSignals::ForwardSignals() {
+  forwarding = 1;
+  struct sigaction action {};
+  action.sa_sigaction = forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (size_t i = 0; i < std::size(kForwarded); ++i) {
+    early[i] = 0;
+    sigaction(kForwarded[i], nullptr, &saved[i]);
+    if (saved[i].sa_handler != SIG_IGN) sigaction(kForwarded[i], &action, nullptr);
+  }
+}
+
+void ForwardSignals::to(pid_t pid) {
+  forward_to = pid;
+  for (size_t i = 0; i < std::size(kForwarded); ++i)
+    if (early[i]) kill(pid, kForwarded[i]);
+}
+
+ForwardSignals::~ForwardSignals() { stop_forwarding(); }
+
 pid_t start(const StartOptions& options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   STEM_CHECK(!options.command.empty());
@@ -115,6 +163,7 @@ pid_t start(const StartOptions& options) {
       ready = null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0;
       if (null > 2) close(null);
     }
+    stop_forwarding();
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     // Addresses that are the same in every run make replay robust; where it is forbidden, runs still compare by object.
     personality(ADDR_NO_RANDOMIZE);
@@ -185,39 +234,6 @@ void reap_collectors() {
   each_process([&](pid_t pid, const ProcessInfo& info) {
     if (info.parent == self && info.state == 'Z' && info.name == kCollectorName) waitpid(pid, nullptr, WNOHANG);
   });
-}
-
-// --- signals ---------------------------------------------------------------------------------------------------------
-
-namespace {
-
-constexpr int kForwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
-volatile sig_atomic_t forward_to = 0;
-struct sigaction saved[sizeof kForwarded / sizeof kForwarded[0]];
-
-void forward(int signal, siginfo_t* info, void*) {
-  int error = errno;
-  // What the terminal sends (SI_KERNEL), it sends to the program as well.
-  if (forward_to && info->si_code <= 0 && info->si_pid != forward_to) kill(forward_to, signal);
-  errno = error;
-}
-
-}  // namespace
-
-ForwardSignals::ForwardSignals(pid_t pid) {
-  forward_to = pid;
-  struct sigaction action {};
-  action.sa_sigaction = forward;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (size_t i = 0; i < std::size(kForwarded); ++i) {
-    sigaction(kForwarded[i], nullptr, &saved[i]);
-    if (saved[i].sa_handler != SIG_IGN) sigaction(kForwarded[i], &action, nullptr);
-  }
-}
-
-ForwardSignals::~ForwardSignals() {
-  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &saved[i], nullptr);
-  forward_to = 0;
 }
 
 }  // namespace stem::launch

@@ -33,12 +33,13 @@ struct Ended {
 // Waits until `pid` ends; past the timeout (0: none) kills it and everything it started, and waits then.
 Ended wait_for(pid_t pid, std::chrono::milliseconds timeout);
 
-// While it lives, signals that are sent to this process (and not to the whole terminal) go on to `pid`, and those of the
-// terminal are left to it. One at a time.
+// While it lives, signals that are sent to this process (and not to the whole terminal) go on to the program, and those of
+// the terminal are left to it. Made before start(), so that none is missed; what came before to() is sent then. One at a time.
 class ForwardSignals {
  public:
-  explicit ForwardSignals(pid_t pid);
+  ForwardSignals();
   ~ForwardSignals();
+  void to(pid_t pid);
   ForwardSignals(const ForwardSignals&) = delete;
   ForwardSignals& operator=(const ForwardSignals&) = delete;
 };

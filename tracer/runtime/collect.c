@@ -5,6 +5,7 @@
  * else is closed, so that it holds nobody's pipe open. About 2 ms, once a process. */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,11 +115,23 @@ static int high_fd(int fd) {
   return high;
 }
 
+/* A limit on file sizes (ulimit -f) counts for the memfd too, and going over it kills: lifted for this call as far as allowed. */
+static int make_room(int memfd) {
+  struct rlimit limit = {0, 0}, all;
+  stem_sys(SYS_getrlimit, RLIMIT_FSIZE, &limit, 0);
+  all.rlim_cur = all.rlim_max = limit.rlim_max;
+  if (limit.rlim_max < STEM_RAW_SIZE) stem_die("the limit on file sizes (ulimit -f) leaves no room for recording: raise it");
+  if (limit.rlim_cur < STEM_RAW_SIZE) stem_sys(SYS_setrlimit, RLIMIT_FSIZE, &all, 0);
+  long r = stem_sys(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0);
+  if (limit.rlim_cur < STEM_RAW_SIZE) stem_sys(SYS_setrlimit, RLIMIT_FSIZE, &limit, 0);
+  return r < 0 ? -1 : 0;
+}
+
 void stem_recording_open(void) {
   stem_producer_pid = (uint32_t)stem_getpid();
   int memfd = (int)stem_sys(SYS_memfd_create, "stem", 1 /* MFD_CLOEXEC */, 0);
   int ends[2];
-  if (memfd < 0 || stem_sys(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0) < 0 || stem_sys(SYS_pipe2, ends, O_CLOEXEC, 0) < 0)
+  if (memfd < 0 || make_room(memfd) < 0 || stem_sys(SYS_pipe2, ends, O_CLOEXEC, 0) < 0)
     stem_die("cannot make the memory that is shared with the collector");
   life_fd = high_fd(ends[1]);
   open_mapping(memfd);
