@@ -112,7 +112,8 @@ void forward(int signal, siginfo_t* info, void*) {
 void stop_forwarding() {
   if (!forwarding) return;
   for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &saved[i], nullptr);
-  forwarding = forward_to = 0;
+  forwarding = 0;
+  forward_to = 0;
 }
 
 }  // namespace
