@@ -8,6 +8,7 @@
  *          random operations the running thread's priority falls below all others.
  * In every mode a thread that spins (spin.c) yields to all that do not. */
 #include "tracer/runtime/state.h"
+#include "tracer/runtime/sys.h"
 
 uint64_t stem_random(void) { /* splitmix64 */
   uint64_t z = stem_sched.random += 0x9e3779b97f4a7c15u;
@@ -80,6 +81,17 @@ static uint32_t collect(struct stem_thread** out, struct stem_thread* except, in
   return n;
 }
 
+/* A program that handles signals may wait for one from outside: ten seconds, at a pace that spares the trace. */
+static uint32_t naps;
+
+static int may_be_interrupted(void) {
+  if (!stem_signal_handlers || naps >= 10000) return 0;
+  naps++;
+  struct timespec millisecond = {0, 1000000};
+  stem_sys(SYS_nanosleep, &millisecond, 0, 0); /* the signal ends it */
+  return 1;
+}
+
 /* Everybody who could run spins: the sleeper that wakes first, else the spinners in turn. */
 static struct stem_thread* among_spinners(struct stem_thread* asking) {
   struct stem_thread *oldest = 0, *sleeper = 0;
@@ -97,7 +109,9 @@ static struct stem_thread* among_spinners(struct stem_thread* asking) {
     if (!enabled && (!sleeper || t->pending.deadline < sleeper->pending.deadline)) sleeper = t;
   }
   if (!oldest && !sleeper) return 0;
-  if (hopeless && !stem_sched.outside && !stem_signal_sources && !stem_sched.over) stem_report_stuck(stem_sched.writer, "livelock");
+  if (hopeless && !stem_sched.outside && !stem_signal_sources && !stem_sched.over && !may_be_interrupted())
+    stem_report_stuck(stem_sched.writer, "livelock");
+  if (!hopeless) naps = 0;
   if (!oldest) return 0; /* only sleepers: the caller lets time pass */
   return sleeper && sleeper->granted_at <= oldest->granted_at ? sleeper : oldest;
 }

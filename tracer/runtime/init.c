@@ -4,6 +4,7 @@
  * slow way, sees that, and does the plain operation; threads run freely. */
 #include <link.h>
 #include <stdlib.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "tracer/runtime/state.h"
@@ -118,6 +119,17 @@ void stem_begin(struct stem_thread* self) {
   stem_done(self);
 }
 
+/* Without the launcher nobody has switched address randomisation off, and a replay could not compare addresses of the
+ * environment: once more, without it. Nothing has run yet; where it is forbidden, we go on as we are. */
+static void fix_addresses(char** argv, char** envp) {
+  static char path[4096];
+  long now = stem_sys(SYS_personality, 0xffffffff, 0, 0);
+  if (now < 0 || now & ADDR_NO_RANDOMIZE || stem_sys(SYS_personality, now | ADDR_NO_RANDOMIZE, 0, 0) < 0) return;
+  if (!(stem_sys(SYS_personality, 0xffffffff, 0, 0) & ADDR_NO_RANDOMIZE)) return;
+  long n = stem_sys(SYS_readlink, "/proc/self/exe", path, sizeof path - 1);
+  if (n > 0) stem_sys(SYS_execve, path, argv, envp);
+}
+
 static void start(int argc, char** argv, char** envp) {
   (void)argc;
   stem_argv = argv;
@@ -126,6 +138,7 @@ static void start(int argc, char** argv, char** envp) {
   int asked = stem_environment(STEM_RECORD_ENV) || stem_environment(STEM_PLAN_ENV);
   if (!asked) return;
   stem_launched = stem_environment(STEM_PLAN_ENV) != 0;
+  if (!stem_launched) fix_addresses(argv, envp);
   read_mode();
   stem_threads_init();
   struct stem_thread* self = stem_thread_new(0, "main");

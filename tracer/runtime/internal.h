@@ -273,6 +273,7 @@ void stem_fault_action(int sig, const struct sigaction* action, struct sigaction
 extern volatile uint32_t stem_signals_pending;
 void stem_signals_deliver(struct stem_thread* self) __attribute__((weak));
 extern uint32_t stem_signal_sources;                      /* > 0: a signal is to be expected (a timer runs): no deadlock yet */
+extern uint32_t stem_signal_handlers;                     /* signals that the program handles: one may come from outside */
 
 /* Hooks for the library's own state; weak. */
 void stem_library_init(void) __attribute__((weak));                          /* end of start-up, before main */

@@ -13,7 +13,7 @@
 
 struct stem_sched stem_sched = {.stop_at = UINT64_MAX, .signal_at = UINT64_MAX};
 volatile uint32_t stem_signals_pending;
-uint32_t stem_signal_sources;
+uint32_t stem_signal_sources, stem_signal_handlers;
 
 STEM_EXPORT __attribute__((noinline)) void __stem_stop_here(void) { __asm__ volatile("" ::: "memory"); }
 
@@ -94,7 +94,7 @@ static struct stem_thread* nobody(void) {
     return first;
   uint64_t now = real_nanoseconds();
   if (!stem_sched.idle_since) stem_sched.idle_since = now;
-  int patience = stem_signal_sources && now - stem_sched.idle_since < 10000000000u;
+  int patience = (stem_signal_sources || stem_signal_handlers) && now - stem_sched.idle_since < 10000000000u;
   if (!first && parked && !stem_sched.outside && !external && !patience && !stem_sched.over) stem_report_stuck(stem_sched.writer, "deadlock");
   return 0;
 }

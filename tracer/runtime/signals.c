@@ -222,6 +222,7 @@ static int install(int sig, const struct sigaction* action, struct sigaction* ol
     struct sigaction real;
     result = STEM_REAL(sigaction)(sig, &ours, &real);
     if (result < 0) actions[sig] = before;
+    if (is_handler(&actions[sig]) != is_handler(&before)) stem_signal_handlers += is_handler(&before) ? -1u : 1u;
   }
   if (result == 0 && old) *old = before;
   stem_unlock(&lock);
