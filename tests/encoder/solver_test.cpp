@@ -112,17 +112,17 @@ TEST_CASE("the model gives the input") {
 }
 
 TEST_CASE("time that runs out is an unknown with its reason, never an infeasible") {
-  // A factorisation: the read is reached only if the product of two free numbers is that of two primes.
+  // The read is reached only if a hash of two free numbers, many rounds of 64-bit multiplications, has a given value.
   trace::Builder b;
   const auto x = b.global("x", 8);
   const auto in = b.input("p", 0, 8), in2 = b.input("q", 0, 8);
   const auto p = b.input_leaf(in, 64), q = b.input_leaf(in2, 64);
-  const uint64_t prime1 = 4294967291ull, prime2 = 4294967279ull;
-  const auto narrow = [&](trace::ExprId e) { b.pin(0, b.op(Op::Ult, 1, e, b.constant(64, 1ull << 32)), 1); };
-  narrow(p), narrow(q);
-  b.pin(0, b.op(Op::Ult, 1, b.constant(64, 1), p), 1);
-  b.pin(0, b.op(Op::Ult, 1, p, q), 1);
-  b.pin(0, b.op(Op::Eq, 1, b.op(Op::Mul, 64, p, q), b.constant(64, prime1 * prime2)), 1);
+  auto hash = p;
+  for (int round = 0; round < 24; ++round) {
+    hash = b.op(Op::Xor, 64, hash, b.op(Op::LShr, 64, hash, b.constant(64, 29)));
+    hash = b.op(Op::Add, 64, b.op(Op::Mul, 64, hash, b.op(Op::Or, 64, q, b.constant(64, 1))), b.op(Op::Mul, 64, hash, hash));
+  }
+  b.pin(0, b.op(Op::Eq, 1, hash, b.constant(64, 0x9e3779b97f4a7c15ull)), 1);
   const auto r = b.read(0, x, 0);
   const auto trace = b.take();
   encoder::Options options;
