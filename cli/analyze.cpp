@@ -11,8 +11,8 @@
 
 #include "cli/analysis_output.h"
 #include "cli/command.h"
-#include "cli/confirm.h"
-#include "cli/import.h"
+#include "explorer/confirm.h"
+#include "explorer/import.h"
 #include "predictor/analysis.h"
 #include "trace/checker.h"
 #include "trace/reader.h"
@@ -176,19 +176,19 @@ void analyze_all(Options options) {
       a.progress = std::ref(progress);
       result = predictor::analyze(trace, a);
     }
-    const std::string why_not = options.no_confirm ? "" : cannot_replay(trace);
+    const std::string why_not = options.no_confirm ? "" : explorer::cannot_replay(trace);
     if (options.confirm && !why_not.empty()) user_error("{}: cannot confirm: {}", path, why_not);
     if (!options.no_confirm && why_not.empty() && !interrupted) {
       Progress progress("witnesses replayed:");
-      ConfirmOptions confirming;
+      explorer::ConfirmOptions confirming;
       confirming.interrupt = &interrupted;
       confirming.keep = options.save;
       confirming.threads = a.threads;
       confirming.progress = std::ref(progress);
-      confirm(trace, result, confirming);
+      explorer::confirm(trace, result, confirming);
       result.interrupted |= interrupted;
     }
-    if (!options.no_store && !is_text(path)) store_analysis(state_at(launch::State(options.state).folder()), path, trace, result, a.meaning);
+    if (!options.no_store && !is_text(path)) explorer::store_analysis(explorer::state_at(launch::State(options.state).folder()), path, trace, result, a.meaning);
     if (options.json) {
       nlohmann::json one = to_json(trace, result);
       one["trace"] = path;

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/import.h"
 #include "cli/run_options.h"
+#include "explorer/import.h"
 #include "tracer/launch/launch.h"
 #include "tracer/launch/message.h"
 #include "tracer/launch/state.h"
@@ -117,7 +117,7 @@ bool keep(const RecordOptions& options, const trace::Test& test, const launch::O
   std::string name;
   if (options.output.empty()) {
     entry = launch::State(options.state).add(entry);
-    store_trace(state_at(launch::State(options.state).folder()), entry.trace, static_cast<int64_t>(entry.id));
+    explorer::store_trace(explorer::state_at(launch::State(options.state).folder()), entry.trace, static_cast<int64_t>(entry.id));
     name = std::to_string(entry.id);
   } else {
     name = entry.trace = place(process.trace, options.output);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/event.h"
+#include "tracer/launch/ending.h"
 #include "tracer/launch/launch.h"
 
 namespace stem::cli {
@@ -14,9 +15,8 @@ namespace stem::cli {
 // Integers are little-endian, 8 bytes; the program takes as many as its input has.
 trace::Input parse_input(const std::string& text);
 
-// "exited with 3", "killed by SIGSEGV", "deadlock", ...
-std::string outcome_text(trace::Outcome outcome, int code);
-std::string ended_text(const launch::RunResult& result);
+using launch::ended_text;
+using launch::outcome_text;
 
 // Ends this process as the program ended: exit code, or the same signal (without a second core file).
 [[noreturn]] void end_like(const launch::RunResult& result);

@@ -1,30 +1,20 @@
-// Where a project keeps what STEM knows: `.stem/` beside it, with stem.db, traces/ and ignore.
+// The option that every command that uses the database has.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <string>
+
+#include "explorer/state.h"
 
 namespace stem::cli {
 
-struct State {
-  std::filesystem::path project;  // the folder that holds .stem: paths in the database are below it
-  std::filesystem::path folder;   // .stem
-  std::filesystem::path database;
-  std::filesystem::path traces;
-  std::filesystem::path ignore;   // suppressions
-};
+using explorer::absolute_path;
+using explorer::find_state;
+using explorer::project_path;
+using explorer::State;
+using explorer::state_at;
 
-// `--db FILE`, which every command that uses the database has. Empty: .stem/stem.db of the current folder or the nearest
-// folder above it that has one; where there is none, in the current folder (STEM_STATE names another place for .stem).
+// `--db FILE`. Empty: explorer::find_state() looks for it.
 CLI::Option* add_database_option(CLI::App& command, std::string& file);
-State find_state(const std::string& database_file = "");
-State state_at(const std::filesystem::path& folder);  // of a given .stem
-
-// Below the project's folder without it, anything else absolute: how files and programs are named in the database.
-std::string project_path(const State& state, const std::string& path, const std::string& relative_to = "");
-
-// The other way round.
-std::string absolute_path(const State& state, const std::string& project_path);
 
 }  // namespace stem::cli

@@ -8,7 +8,7 @@
 
 #include "predictor/analysis.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 
 struct ConfirmOptions {
   std::chrono::milliseconds timeout{10000};       // for one run
@@ -24,4 +24,4 @@ std::string cannot_replay(const trace::Trace& trace);
 // Runs every implicit pair's witness and marks it confirmed, or diverged with where.
 void confirm(const trace::Trace& trace, predictor::AnalysisResult& result, const ConfirmOptions& options);
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -11,7 +11,7 @@
 #include "db/rows.h"
 #include "trace/event.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 
 class HappensBefore {
  public:
@@ -58,4 +58,4 @@ class HappensBefore {
   std::unordered_map<uint64_t, bool> common_;
 };
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

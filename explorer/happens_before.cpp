@@ -1,8 +1,8 @@
-#include "cli/happens_before.h"
+#include "explorer/happens_before.h"
 
 #include <algorithm>
 
-namespace stem::cli {
+namespace stem::explorer {
 
 using trace::Kind;
 
@@ -150,4 +150,4 @@ db::Relation HappensBefore::relation(const Access& write, const Access& read) {
   return db::Relation::Race;
 }
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -1,4 +1,4 @@
-#include "cli/confirm.h"
+#include "explorer/confirm.h"
 
 #include <fmt/core.h>
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 #include <filesystem>
 #include <thread>
 
-#include "cli/run_options.h"
 #include "predictor/rounds.h"
 #include "trace/reader.h"
+#include "tracer/launch/ending.h"
 #include "tracer/launch/launch.h"
 #include "tracer/launch/message.h"
 #include "util/error.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 
 namespace fs = std::filesystem;
 using predictor::PairResult;
@@ -60,7 +60,7 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
     const trace::Trace seen = trace::load(run.trace);
     const bool failed = !run.timed_out && (!run.exited || run.outcome == trace::Outcome::AssertFailed || run.outcome == trace::Outcome::Deadlock ||
                                            run.outcome == trace::Outcome::Livelock);
-    if (predictor::shows(seen, trace, pair)) return {State::Confirmed, "", failed ? ended_text(run) : ""};
+    if (predictor::shows(seen, trace, pair)) return {State::Confirmed, "", failed ? launch::ended_text(run) : ""};
     for (const std::string& message : run.messages) {
       const std::string kind = launch::message_kind(message);
       if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, seen), ""};
@@ -119,4 +119,4 @@ void confirm(const trace::Trace& trace, predictor::AnalysisResult& result, const
       });
 }
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -8,9 +8,9 @@
 #include "db/rows.h"
 #include "trace/reader.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 
 // Fills everything but names.version, names.sources and what Run says of the file (hash, path). Site files are as in the trace.
 db::RunData observed_flows(trace::Reader& reader);
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -1,4 +1,4 @@
-#include "cli/import.h"
+#include "explorer/import.h"
 
 #include <algorithm>
 #include <fmt/core.h>
@@ -6,13 +6,13 @@
 #include <set>
 #include <sstream>
 
-#include "cli/flows.h"
+#include "explorer/flows.h"
 #include "tracer/launch/message.h"
 #include "util/error.h"
 #include "util/subprocess.h"
 #include "util/text.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -337,4 +337,4 @@ bool store_analysis(const State& state, const std::string& trace_file, const tra
   }
 }
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "cli/state.h"
+#include "explorer/state.h"
 #include "db/store.h"
 #include "predictor/analysis.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 
 struct ImportedTrace {
   std::string hash;  // what the run is called in db::Store
@@ -37,4 +37,4 @@ bool store_analysis(const State& state, const std::string& trace_file, const tra
 db::AnalysisData analysis_rows(const State& state, const std::string& trace_hash, const trace::Trace& trace,
                                const predictor::AnalysisResult& result);
 
-}  // namespace stem::cli
+}  // namespace stem::explorer

@@ -1,12 +1,12 @@
-#include "cli/flows.h"
+#include "explorer/flows.h"
 
 #include <array>
 #include <map>
 #include <tuple>
 
-#include "cli/happens_before.h"
+#include "explorer/happens_before.h"
 
-namespace stem::cli {
+namespace stem::explorer {
 namespace {
 
 using trace::Event;
@@ -219,4 +219,4 @@ class Flows {
 
 db::RunData observed_flows(trace::Reader& reader) { return Flows(reader).run(); }
 
-}  // namespace stem::cli
+}  // namespace stem::explorer
