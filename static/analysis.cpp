@@ -38,7 +38,8 @@ std::unique_ptr<llvm::Module> link(llvm::LLVMContext& context, const std::vector
     auto module = llvm::parseIR(llvm::MemoryBufferRef(bytes, "module"), problem, context);
     if (!module) user_error("the bitcode inside the program cannot be read: {}", problem.getMessage().str());
     if (linker.linkInModule(std::move(module)))
-      user_error("the bitcode of the program's translation units does not link ({}); rebuild all of them with stem-cc", said);
+      user_error("the bitcode of the program's translation units does not link ({}); rebuild all of them with stem-cc",
+                 said);
   }
   context.setDiagnosticHandlerCallBack(nullptr);
   return whole;
@@ -49,20 +50,28 @@ class Sites {
  public:
   Sites(Result& result, const trace::Program* program, bool every_access) : result_(result), every_(every_access) {
     if (program)
-      for (const auto& [address, site] : program->sites()) known_.emplace(site.key, &site);
+      for (const auto& [address, site] : program->sites()) {
+        known_.emplace(site.key, &site);
+        functions_.emplace(site.linkage, &site.function);
+      }
   }
 
   bool is_site(const llvm::Instruction& instruction) const { return every_ || key(instruction) != 0; }
 
+  // Instructions with one key are one site: the same inline function in two translation units.
   uint32_t index(const llvm::Instruction& instruction) {
     auto [entry, fresh] = by_instruction_.try_emplace(&instruction, static_cast<uint32_t>(result_.sites.size()));
     if (!fresh) return entry->second;
     StaticSite site;
     site.key = key(instruction);
+    if (site.key != 0) {
+      auto [same, first] = by_key_.try_emplace(site.key, entry->second);
+      if (!first) return entry->second = same->second;
+    }
     auto record = known_.find(site.key);
     if (record != known_.end()) {
       const trace::ProgramSite& full = *record->second;
-      site = {full.key, full.file, full.line, full.column, full.function, full.text};
+      site = {full.key, full.file, full.line, full.column, full.function, full.text, SiteKind::Access, {}};
     } else {
       site.function = instruction.getFunction()->getName().str();
       if (const llvm::DebugLoc& where = instruction.getDebugLoc()) {
@@ -71,8 +80,15 @@ class Sites {
         site.column = where.getCol();
       }
     }
+    if (instruction.isTerminator()) site.kind = SiteKind::Branch;
     result_.sites.push_back(std::move(site));
     return entry->second;
+  }
+
+  // The linkage name of a function as the programmer would write it, where a site says so.
+  const std::string& written(const std::string& linkage) const {
+    auto entry = functions_.find(linkage);
+    return entry == functions_.end() ? linkage : *entry->second;
   }
 
  private:
@@ -86,16 +102,21 @@ class Sites {
   Result& result_;
   bool every_;
   std::map<uint64_t, const trace::ProgramSite*> known_;
-  std::map<const llvm::Instruction*, uint32_t> by_instruction_;
+  std::map<std::string, const std::string*> functions_;
+  std::unordered_map<uint64_t, uint32_t> by_key_;
+  std::unordered_map<const llvm::Instruction*, uint32_t> by_instruction_;
 };
 
 std::string object_name(const Object& object) {
   switch (object.kind) {
-    case ObjectKind::External: return "(memory outside the program)";
+    case ObjectKind::External:
+      return "(memory outside the program)";
     case ObjectKind::Global:
-    case ObjectKind::Function: return object.value->getName().str();
+    case ObjectKind::Function:
+      return object.value->getName().str();
     case ObjectKind::Stack:
-    case ObjectKind::Heap: break;
+    case ObjectKind::Heap:
+      break;
   }
   auto* instruction = llvm::cast<llvm::Instruction>(object.value);
   std::string function = instruction->getFunction()->getName().str();
@@ -104,13 +125,18 @@ std::string object_name(const Object& object) {
   return fmt::format("heap({}:{})", function, line);
 }
 
+bool is_branch(const llvm::Instruction& instruction) {
+  auto* branch = llvm::dyn_cast<llvm::BranchInst>(&instruction);
+  return (branch && branch->isConditional()) || llvm::isa<llvm::SwitchInst>(instruction);
+}
+
 BranchOutcome outcome_of(Sites& sites, const Outcome& outcome) {
   BranchOutcome result;
   result.site = sites.index(*outcome.branch);
   if (auto* choice = llvm::dyn_cast<llvm::SwitchInst>(outcome.branch)) {
     result.is_default = outcome.successor == 0;
     if (!result.is_default)
-      result.outcome = std::next(choice->case_begin(), outcome.successor - 1)->getCaseValue()->getSExtValue();
+      result.outcome = std::next(choice->case_begin(), outcome.successor - 1)->getCaseValue()->getZExtValue();
   } else {
     result.outcome = outcome.successor == 0;
   }
@@ -134,34 +160,71 @@ Result analyze(const std::vector<std::string>& modules, const trace::Program* pr
   if (program)
     for (const trace::ProgramVariable& variable : program->variables()) layouts.emplace(variable.name, &variable);
 
+  // Sites first: every access and branch of code that runs, whether it is of a pair or not.
+  for (const llvm::Function& function : *module) {
+    if (threads.classes_of(&function).empty()) continue;
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      if (!sites.is_site(instruction) || !(instruction.mayReadOrWriteMemory() || is_branch(instruction))) continue;
+      const uint32_t site = sites.index(instruction);
+      std::vector<BranchOutcome> escorts;
+      for (const Outcome& outcome : control.escorts(&instruction))
+        if (sites.is_site(*outcome.branch)) escorts.push_back(outcome_of(sites, outcome));
+      auto& all = result.sites[site].escorts;
+      all.insert(all.end(), escorts.begin(), escorts.end());
+    }
+  }
+  std::map<BranchOutcome, std::set<uint32_t>> dominated;
+  for (uint32_t i = 0; i < result.sites.size(); ++i) {
+    auto& escorts = result.sites[i].escorts;
+    std::sort(escorts.begin(), escorts.end());
+    escorts.erase(std::unique(escorts.begin(), escorts.end()), escorts.end());
+    for (const BranchOutcome& outcome : escorts) dominated[outcome].insert(i);
+  }
+  for (const auto& [outcome, inside] : dominated) result.dominated.push_back({outcome, {inside.begin(), inside.end()}});
+
   std::set<const llvm::Instruction*> used;
   std::set<EscortPair> escorts;
   for (const InstructionPair& pair : found.pairs) {
     const Location& location = pointers.objects().at(pair.location);
     std::string variable = object_name(pointers.objects().object(location.object));
     auto layout = layouts.find(variable);
-    if (layout != layouts.end() && location.offset != kAnyOffset)
-      variable += trace::field_path(layout->second->layout, location.offset, layout->second->size);
-    result.pairs.push_back({pair.def ? sites.index(*pair.def) : kInitial, sites.index(*pair.use), variable, pair.cross_thread});
+    if (layout != layouts.end()) {
+      variable = layout->second->display.empty() ? layout->second->name : layout->second->display;
+      if (location.offset != kAnyOffset)
+        variable += trace::field_path(layout->second->layout, location.offset, layout->second->size);
+    }
+    const uint32_t def = pair.def ? sites.index(*pair.def) : kInitial, use = sites.index(*pair.use);
+    result.pairs.push_back({def, use, variable, pair.cross_thread, pair.shared});
     if (pair.def) used.insert(pair.def);
-    for (const Outcome& use : control.escorts(pair.use)) {
-      if (!pair.def) escorts.insert({BranchOutcome{}, outcome_of(sites, use)});
+    if (!pair.shared) continue;
+    for (const BranchOutcome& at_use : result.sites[use].escorts) {
+      if (!pair.def)
+        escorts.insert({BranchOutcome{}, at_use});
       else
-        for (const Outcome& def : control.escorts(pair.def)) escorts.insert({outcome_of(sites, def), outcome_of(sites, use)});
+        for (const BranchOutcome& at_def : result.sites[def].escorts) escorts.insert({at_def, at_use});
     }
   }
+  std::sort(result.pairs.begin(), result.pairs.end(), [](const PotentialPair& a, const PotentialPair& b) {
+    return std::tie(a.variable, a.use, a.def) < std::tie(b.variable, b.use, b.def);
+  });
   result.escorts.assign(escorts.begin(), escorts.end());
   for (const llvm::Instruction* write : found.writes)
     if (!used.contains(write)) result.dead_definitions.push_back(sites.index(*write));
-  for (const ThreadClass& thread : threads.classes()) result.threads.push_back({thread.entry->getName().str(), thread.many});
+  for (const ThreadClass& thread : threads.classes())
+    result.threads.push_back({sites.written(thread.entry->getName().str()), thread.many});
   return result;
 }
 
 }  // namespace
 
+bool Result::bare(const PotentialPair& pair) const {
+  return sites[pair.use].escorts.empty() || (pair.def != kInitial && sites[pair.def].escorts.empty());
+}
+
 Result analyze_program(const trace::Program& program) {
   std::vector<std::string> modules;
-  for (const trace::Bitcode& bitcode : program.bitcode()) modules.emplace_back(bitcode.bytes.begin(), bitcode.bytes.end());
+  for (const trace::Bitcode& bitcode : program.bitcode())
+    modules.emplace_back(bitcode.bytes.begin(), bitcode.bytes.end());
   if (modules.empty())
     user_error("{} has no bitcode inside; build it with stem-cc or stem-c++ to analyse it statically", program.path());
   return analyze(modules, &program, false);

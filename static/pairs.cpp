@@ -41,10 +41,11 @@ class Finder {
     std::set<const llvm::Instruction*> writes;
     for (auto& [object, accesses] : by_object_) {
       if (is_constant(object)) continue;
-      result.shared_objects += is_shared(accesses);
+      const bool shared = is_shared(object, accesses);
+      result.shared_objects += shared;
       for (const Access& access : accesses)
-        if (access.write) writes.insert(access.instruction);
-      add_pairs(accesses, result.pairs);
+        if (access.write && shared) writes.insert(access.instruction);
+      add_pairs(accesses, shared, result.pairs);
     }
     result.writes.assign(writes.begin(), writes.end());
     return result;
@@ -66,7 +67,8 @@ class Finder {
       uint64_t size = 1 << 20;  // as far as the object goes
       if (auto* length = llvm::dyn_cast<llvm::ConstantInt>(memory->getLength())) size = length->getZExtValue();
       add(instruction, memory->getDest(), size, true);
-      if (auto* copy = llvm::dyn_cast<llvm::AnyMemTransferInst>(memory)) add(instruction, copy->getSource(), size, false);
+      if (auto* copy = llvm::dyn_cast<llvm::AnyMemTransferInst>(memory))
+        add(instruction, copy->getSource(), size, false);
     }
   }
 
@@ -85,7 +87,10 @@ class Finder {
     return global && global->isConstant();
   }
 
-  bool is_shared(const std::vector<Access>& accesses) const {
+  // Every thread can name a global, whether it does or not; anything else is shared if several threads use it.
+  bool is_shared(ObjectId object, const std::vector<Access>& accesses) const {
+    auto* global = llvm::dyn_cast_or_null<llvm::GlobalVariable>(pointers_.objects().object(object).value);
+    if (global) return !global->isThreadLocal();
     std::set<uint32_t> seen;
     for (const Access& access : accesses)
       for (uint32_t thread : classes_.at(access.instruction->getFunction())) {
@@ -95,19 +100,20 @@ class Finder {
     return false;
   }
 
-  void add_pairs(const std::vector<Access>& accesses, std::vector<InstructionPair>& pairs) {
+  void add_pairs(const std::vector<Access>& accesses, bool shared, std::vector<InstructionPair>& pairs) {
     std::set<std::pair<const llvm::Instruction*, const llvm::Instruction*>> known;
     for (const Access& read : accesses) {
       if (read.write) continue;
       for (const Access& write : accesses) {
-        if (!write.write || !pointers_.objects().overlap(write.location, write.size, read.location, read.size)) continue;
+        if (!write.write || !pointers_.objects().overlap(write.location, write.size, read.location, read.size))
+          continue;
         bool same = false, cross = false;
         order(write, read, same, cross);
         if ((same || cross) && known.emplace(write.instruction, read.instruction).second)
-          pairs.push_back({write.instruction, read.instruction, read.location, cross});
+          pairs.push_back({write.instruction, read.instruction, read.location, cross, shared});
       }
       if (initial_may_reach(read, accesses) && known.emplace(nullptr, read.instruction).second)
-        pairs.push_back({nullptr, read.instruction, read.location, true});
+        pairs.push_back({nullptr, read.instruction, read.location, shared, shared});
     }
   }
 
@@ -115,7 +121,8 @@ class Finder {
     for (uint32_t writer : classes_.at(write.instruction->getFunction()))
       for (uint32_t reader : classes_.at(read.instruction->getFunction())) {
         if (!threads_.may_precede(write.instruction, writer, read.instruction, reader)) continue;
-        if (writer == reader && (!threads_.classes()[writer].many || threads_.may_follow(write.instruction, read.instruction)))
+        if (writer == reader &&
+            (!threads_.classes()[writer].many || threads_.may_follow(write.instruction, read.instruction)))
           same = true;
         if (writer != reader || threads_.classes()[writer].many) cross = true;
       }
@@ -128,7 +135,8 @@ class Finder {
       for (const Access& write : accesses) {
         if (!write.write || write.location != read.location || write.size < read.size || !is_strong(write.instruction))
           continue;
-        overwritten |= threads_.always_before_creation(write.instruction, reader) || dominates(write.instruction, read.instruction);
+        overwritten |= threads_.always_before_creation(write.instruction, reader) ||
+                       dominates(write.instruction, read.instruction);
         if (overwritten) break;
       }
       if (!overwritten) return true;

@@ -18,12 +18,13 @@ struct InstructionPair {
   const llvm::Instruction* use;
   LocationId location;           // of the use
   bool cross_thread;
+  bool shared;                   // a global, or used by several threads
 };
 
 struct PairSet {
   std::vector<InstructionPair> pairs;
-  std::vector<const llvm::Instruction*> writes;  // of variables at sites
-  size_t shared_objects = 0;  // used by more than one thread
+  std::vector<const llvm::Instruction*> writes;  // of shared variables, at sites
+  size_t shared_objects = 0;
 };
 
 // `wanted` says which instructions are sites.
