@@ -58,7 +58,7 @@ struct Encoder::Impl {
     std::filesystem::create_directories(options.dump, ignored);
     const std::string path = options.dump + "/" + name + ".smt2";
     std::ofstream file(path);
-    file << "; " << name << ": does r take a byte from w? answered " << status(answer) << "\n"
+    file << "; " << name << ": " << (f.target == trace::kNone ? "does r take a byte from w?" : "does the branch go the other way?") << " answered " << status(answer) << "\n"
          << whole.to_smt2();
     file.flush();
     if (!file) user_error("{}: cannot write the query; choose another folder with --dump-smt", path);
@@ -117,17 +117,37 @@ struct Encoder::Impl {
       return answer;
     }
     const z3::expr pair = values.defuse(w, r);
+    ask(pair, r, asked.insert({w, r}).second, answer);
+    answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!options.dump.empty()) dump(answer.name, pair, answer);
+    return answer;
+  }
+
+  Answer negate(const Wish& wish) {
+    STEM_CHECK(f.prefix && f.target != trace::kNone && f.in_scope(f.target));
+    const auto start = std::chrono::steady_clock::now();
+    Answer answer;
+    answer.name = "branch_" + std::to_string(f.target) + (wishes++ ? "_" + std::to_string(wishes) : "");
+    const z3::expr other = values.negated(f.target, wish);
+    ask(other, f.target, true, answer);
+    answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!options.dump.empty()) dump(answer.name, other, answer);
+    return answer;
+  }
+
+  // Does the formula allow `question`? r is where the execution ends.
+  void ask(const z3::expr& question, uint32_t r, bool first, Answer& answer) {
     try {
       z3::check_result result;
       z3::solver fresh(f.z3);
       z3::solver& s = incremental() ? solver : fresh;
       if (incremental()) {
         z3::expr selector = f.z3.bool_const(answer.name.c_str());
-        if (asked.insert({w, r}).second) s.add(z3::implies(selector, pair));
+        if (first) s.add(z3::implies(selector, question));
         result = s.check(1, &selector);
       } else {
         prepare(s);
-        s.add(pair);
+        s.add(question);
         result = s.check();
       }
       if (result == z3::sat) {
@@ -142,9 +162,6 @@ struct Encoder::Impl {
       answer.kind = Answer::Kind::Unknown;
       answer.reason = error.msg();
     }
-    answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!options.dump.empty()) dump(answer.name, pair, answer);
-    return answer;
   }
 
   const Options options;
@@ -152,6 +169,7 @@ struct Encoder::Impl {
   Values values;
   z3::solver solver;
   std::set<std::pair<uint32_t, uint32_t>> asked;
+  unsigned wishes = 0;
   std::unique_ptr<Index> own_index;
 };
 
@@ -167,6 +185,8 @@ Encoder::Encoder(const trace::Trace& trace, Options options) {
 Encoder::~Encoder() = default;
 
 Answer Encoder::decide(uint32_t w, uint32_t r) { return impl_->decide(w, r); }
+
+Answer Encoder::negate(const Wish& wish) { return impl_->negate(wish); }
 
 void Encoder::interrupt() { impl_->f.z3.interrupt(); }
 

@@ -7,6 +7,7 @@
 //   semantics.cpp        bit-vector expressions, branches and pins, opaque values
 //   matching.cpp         which write each byte of each read takes
 //   defuse.cpp           the pair that is asked for
+//   alternate.cpp        the branch that is to go the other way
 //   paper.cpp            the paper's formula, literally, as the baseline
 //
 // An Encoder is one formula over a scope of the trace, built once; a pair is asked by assumption, so pairs share what the
@@ -16,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,13 @@ struct Options {
 // is SAT; UNSAT is UNSAT within the scope only, unless the scope is everything.
 struct Scope {
   std::vector<uint32_t> events;  // in recorded order; empty: all events of the trace
+  uint32_t target = trace::kNone;  // the branch, assertion or pin that negate() will ask about
+};
+
+// What a branch is to decide instead of what it decided in the recording: `value`, or anything else, but none of `avoid`.
+struct Wish {
+  std::optional<uint64_t> value;
+  std::vector<uint64_t> avoid;
 };
 
 struct Answer {
@@ -70,6 +79,10 @@ class Encoder {
   // Can r take at least one byte from w (kInitial: from the start)? r must be in the scope. Throws UserError when
   // options.dump cannot be written.
   Answer decide(uint32_t w, uint32_t r);
+
+  // Can the scope's target be reached, and then decide as wished? PREFIX with the target as r: what executes before it
+  // executes as recorded, it and all after it is free. The schedule ends with the target.
+  Answer negate(const Wish& wish);
 
   // Makes a decide() that another thread is in return Unknown soon.
   void interrupt();

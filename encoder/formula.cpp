@@ -30,7 +30,7 @@ bool has_effect(const Event& e) {
 
 Formula::Formula(const Index& index, const Options& options, const Scope& scope)
     : index(index), trace(index.trace), options(options), prefix(options.meaning == Meaning::Prefix && !options.paper),
-      events(scope.events), threads(trace.threads.size()), cut(z3.int_const("cut")) {
+      events(scope.events), threads(trace.threads.size()), target(scope.target), cut(z3.int_const("cut")) {
   if (events.empty())
     for (uint32_t e = 0; e < trace.events.size(); ++e) events.push_back(e);
   for (uint32_t e : events) {
@@ -40,7 +40,7 @@ Formula::Formula(const Index& index, const Options& options, const Scope& scope)
   }
   for (const auto& thread : threads)
     for (size_t i = thread.size(); i-- > 0;) {
-      const bool own = i + 1 == thread.size() || options.paper || has_effect(event(thread[i]));
+      const bool own = i + 1 == thread.size() || options.paper || thread[i] == target || has_effect(event(thread[i]));
       nodes_[thread[i]].anchor = own ? thread[i] : anchor(thread[i + 1]);
     }
 }

@@ -6,7 +6,7 @@
 //
 // Events without any effect on order or memory (branches, pins, inputs, inner levels of a recursive lock, yields) get no
 // position: they execute right before the next event of their thread that has one, their anchor. The last event of a
-// thread always has one, because a join waits for it.
+// thread always has one, because a join waits for it; and so has the branch that is asked about (target).
 //
 // Internal to encoder/: this header and the files that include it are the only ones that know Z3.
 #pragma once
@@ -44,6 +44,7 @@ class Formula {
   z3::context z3;
   std::vector<uint32_t> events;                // of the scope, as recorded
   std::vector<std::vector<uint32_t>> threads;  // the same, by thread
+  const uint32_t target;                       // the branch that is asked about, or kNone
   z3::expr cut;                                // PREFIX: o_r
 
   const Event& event(uint32_t e) const { return trace.events[e]; }

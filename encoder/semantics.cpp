@@ -177,7 +177,7 @@ void Values::add_semantics() {
     for (uint32_t e : thread) {
       const Event& event = f_.event(e);
       if (event.kind != Kind::Pin) rmw = event.kind == Kind::Rmw ? e : trace::kNone;
-      if (binds(event) && event.expr) {
+      if (binds(event) && event.expr && !repeats_target(e)) {
         const Term term = expression(event.expr);
         const z3::expr holds =
             f_.all({term.known, term.bits == f_.z3.bv_val(event.value, f_.trace.exprs[event.expr].width)});

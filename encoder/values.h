@@ -41,6 +41,10 @@ class Values {
   // φdu (defuse.cpp)
   z3::expr defuse(uint32_t write, uint32_t read);
 
+  // alternate.cpp
+  z3::expr negated(uint32_t branch, const Wish& wish);  // the execution ends at the branch, which decides as wished
+  bool repeats_target(uint32_t assertion) const;        // it says of the target's own condition that it held
+
  private:
   void find_relevant_reads();
   void add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const;

@@ -24,6 +24,7 @@ using Place = CheckedPlace;
 Place place(const Event& e) { return {e.object, e.addr}; }
 bool reads(const Event& e) { return e.kind == Kind::Read || e.kind == Kind::Rmw; }
 bool writes(const Event& e) { return e.kind == Kind::Write || e.kind == Kind::Rmw || e.kind == Kind::External; }
+bool decides(const Event& e) { return e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert; }
 bool attempt_met_holder(const Event& e) { return e.value == EBUSY || e.value == ETIMEDOUT; }
 
 using MaybeBits = std::optional<uint64_t>;  // nothing: unknown
@@ -46,8 +47,10 @@ struct RwLock {
 
 class WitnessRun {
  public:
-  WitnessRun(const trace::Trace& trace, const Checker::Static& facts, const Witness& witness, Meaning meaning)
-      : trace_(trace), facts_(facts), witness_(witness), meaning_(meaning), position_(trace.threads.size()) {}
+  WitnessRun(const trace::Trace& trace, const Checker::Static& facts, const Witness& witness, Meaning meaning, bool alternate = false)
+      : trace_(trace), facts_(facts), witness_(witness), meaning_(meaning), alternate_(alternate), position_(trace.threads.size()) {}
+
+  MaybeBits decided;  // by the branch that the schedule ends with
 
   std::optional<Rejection> run() {
     std::string why = prepare();
@@ -61,7 +64,9 @@ class WitnessRun {
                                          trace::kind_name(e.kind), index, why)};
     }
     const auto last = static_cast<uint32_t>(witness_.schedule.size() - 1);
-    if (!shown_) return Rejection{last, "the read does not take a byte from the write"};
+    if (alternate_ && !decided) return Rejection{last, "what the branch depends on is unknown here"};
+    if (alternate_ && *decided == recorded_decision()) return Rejection{last, "the branch decides as in the recording"};
+    if (!alternate_ && !shown_) return Rejection{last, "the read does not take a byte from the write"};
     if (!sends_.empty()) return Rejection{last, "a wake-up names a signal that is not in the schedule"};
     return std::nullopt;
   }
@@ -71,7 +76,9 @@ class WitnessRun {
     if (witness_.schedule.empty()) return "the schedule is empty";
     for (uint32_t index : witness_.schedule)
       if (index >= trace_.events.size()) return fmt::format("there is no event {}", index);
-    if (witness_.pair.read >= trace_.events.size() || !reads(trace_.events[witness_.pair.read])) return "r is not a read";
+    if (witness_.pair.read >= trace_.events.size()) return "r is not an event";
+    const Event& r = trace_.events[witness_.pair.read];
+    if (alternate_ ? !decides(r) || !r.expr : !reads(r)) return alternate_ ? "it is not a decision that anything can change" : "r is not a read";
     if (meaning_ == Meaning::Prefix && witness_.schedule.back() != witness_.pair.read) return "the schedule does not end with r";
     if (meaning_ == Meaning::Full && witness_.schedule.size() != trace_.events.size()) return "the schedule is not the whole trace";
     if (witness_.inputs.size() != trace_.inputs.size()) return "not as many inputs as the trace has";
@@ -91,12 +98,28 @@ class WitnessRun {
     if (why.empty()) why = synchronise(index);
     if (!why.empty()) return why;
     if (reads(e)) why = read(index, target);
+    if (target && alternate_) decided = evaluate(e.expr);
     if (!why.empty() || target) return why;
     if (writes(e)) write(index);
     if (e.kind == Kind::Rmw) why = own_pins(index);
-    if (e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert) why = holds(e);
+    if (decides(e) && !belongs_to_target(index)) why = holds(e);
     ++position_[e.thread];
     return why;
+  }
+
+  uint64_t recorded_decision() const {
+    const Event& e = trace_.events[witness_.pair.read];
+    return e.value & trace::width_mask(trace_.exprs[e.expr].width);
+  }
+  // The assertion noted with the branch that tests it: the same condition, or its negation, right before it.
+  bool belongs_to_target(uint32_t index) const {
+    const Event& e = trace_.events[index];
+    const Event& target = trace_.events[witness_.pair.read];
+    if (!alternate_ || e.kind != Kind::Assert || target.kind != Kind::Branch || e.thread != target.thread) return false;
+    const auto& thread = facts_.threads[e.thread];
+    if (position_[e.thread] + 1 >= thread.size() || thread[position_[e.thread] + 1] != witness_.pair.read) return false;
+    const trace::Expr& x = trace_.exprs[e.expr];
+    return e.expr == target.expr || (x.op == Op::Eq && (x.a == target.expr || x.b == target.expr));
   }
 
   std::string in_its_place(uint32_t index) const {
@@ -374,6 +397,7 @@ class WitnessRun {
   const Checker::Static& facts_;
   const Witness& witness_;
   const Meaning meaning_;
+  const bool alternate_;                               // the schedule ends with a branch
   std::vector<uint32_t> position_;                     // by thread
   bool exited_ = false, shown_ = false;
   ByPlace<Cell> memory_;
@@ -398,6 +422,13 @@ Checker::Checker(Checker&&) noexcept = default;
 
 std::optional<Rejection> Checker::check(const Witness& witness, Meaning meaning) const {
   return WitnessRun(trace_, *static_, witness, meaning).run();
+}
+
+std::optional<Rejection> Checker::check_alternate(const Witness& witness, uint64_t& decided) const {
+  WitnessRun run(trace_, *static_, witness, Meaning::Prefix, true);
+  std::optional<Rejection> rejection = run.run();
+  if (!rejection) decided = *run.decided;
+  return rejection;
 }
 
 }  // namespace stem::predictor

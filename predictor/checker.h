@@ -26,6 +26,10 @@ class Checker {
   Checker(Checker&&) noexcept;
   std::optional<Rejection> check(const Witness& witness, Meaning meaning = Meaning::Prefix) const;
 
+  // A witness whose schedule ends with a branch, assertion or pin (pair.read) that is to decide otherwise than recorded. What
+  // it decides is put into `decided`.
+  std::optional<Rejection> check_alternate(const Witness& witness, uint64_t& decided) const;
+
  private:
   friend class WitnessRun;
   struct Static;
