@@ -38,10 +38,6 @@ int32_t number(const trace::Input& input) {
   return static_cast<int32_t>(bits);
 }
 
-bool has(const Alternate& a, uint32_t event) {
-  return std::find(a.witness.schedule.begin(), a.witness.schedule.end(), event) != a.witness.schedule.end();
-}
-
 }  // namespace
 
 TEST_CASE("S1: which branches of each trace can go the other way") {
