@@ -18,7 +18,14 @@ using trace::Kind;
 
 namespace {
 
+constexpr size_t kMinimising = 2'000'000;  // steps of the checker that a simpler input may cost
+
 bool decides(const Event& e) { return e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert; }
+
+bool fits(const Event& branch, uint64_t value, const Wish& wish) {
+  if (std::find(wish.avoid.begin(), wish.avoid.end(), value) != wish.avoid.end()) return false;
+  return wish.value ? value == *wish.value : value != branch.value;
+}
 
 }  // namespace
 
@@ -53,7 +60,7 @@ struct Alternates::Impl {
     out.seconds += answer.seconds;
     switch (answer.kind) {
       case encoder::Answer::Kind::Feasible:
-        return feasible(out, Layer::Solver, std::move(answer));
+        return feasible(out, wish, Layer::Solver, std::move(answer));
       case encoder::Answer::Kind::Infeasible: return infeasible(out, Layer::Solver);
       case encoder::Answer::Kind::Unknown:
         out.why = answer.reason.find("timeout") != std::string::npos || answer.reason.find("cancel") != std::string::npos
@@ -79,15 +86,45 @@ struct Alternates::Impl {
     return out;
   }
 
-  Alternate& feasible(Alternate& out, Layer layer, encoder::Answer answer) const {
+  Alternate& feasible(Alternate& out, const Wish& wish, Layer layer, encoder::Answer answer) const {
     out.witness = {{kInitial, out.branch}, std::move(answer.inputs), std::move(answer.schedule), {}};
     assign_wakeups(trace, out.witness);
     if (const auto rejection = checker.check_alternate(out.witness, out.value))
       throw InternalError(fmt::format("alternate of event {} by {} rejected at step {}: {}", out.branch, layer_name(layer),
                                       rejection->step, rejection->reason));
+    keep_inputs(out, wish);
     out.kind = Alternate::Kind::Feasible;
     out.layer = layer;
     return out;
+  }
+
+  // Inputs keep their recorded values where that does as well: all of them, or one by one, or byte by byte.
+  void keep_inputs(Alternate& out, const Wish& wish) const {
+    size_t bytes = 0;
+    for (const trace::Input& input : trace.inputs) bytes += input.bytes.size();
+    const auto accepted = [&](const std::vector<trace::Input>& inputs) {
+      if (inputs == out.witness.inputs) return true;
+      Witness other = out.witness;
+      other.inputs = inputs;
+      uint64_t value = 0;
+      if (checker.check_alternate(other, value) || !fits(trace.events[out.branch], value, wish)) return false;
+      out.witness.inputs = inputs;
+      out.value = value;
+      return true;
+    };
+    if (accepted(trace.inputs)) return;
+    const bool all_bytes = bytes * out.witness.schedule.size() <= kMinimising;
+    for (size_t i = 0; i < trace.inputs.size(); ++i) {
+      if (trace.inputs.size() * out.witness.schedule.size() > kMinimising) break;
+      std::vector<trace::Input> inputs = out.witness.inputs;
+      inputs[i] = trace.inputs[i];
+      if (accepted(inputs)) continue;
+      for (size_t k = trace.inputs[i].bytes.size(); all_bytes && k-- > 0;) {
+        inputs = out.witness.inputs;
+        inputs[i].bytes[k] = trace.inputs[i].bytes[k];
+        accepted(inputs);
+      }
+    }
   }
 
   // What an execution that leads to the branch may meet that is held fixed without need; empty: nothing.
@@ -146,8 +183,7 @@ Taken took(const trace::Trace& run, const trace::Trace& trace, uint32_t branch, 
     occurrence += trace.events[e].kind == wanted.kind && trace.events[e].thread == wanted.thread && trace.events[e].site == wanted.site;
   for (const Event& e : run.events) {
     if (e.kind != wanted.kind || run.sites[e.site].key != site || run.threads[e.thread].path != thread || occurrence-- > 0) continue;
-    const bool avoided = std::find(wish.avoid.begin(), wish.avoid.end(), e.value) == wish.avoid.end();
-    return avoided && (wish.value ? e.value == *wish.value : e.value != wanted.value) ? Taken::Yes : Taken::Same;
+    return fits(wanted, e.value, wish) ? Taken::Yes : Taken::Same;
   }
   return Taken::NotReached;
 }

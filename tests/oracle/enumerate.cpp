@@ -390,7 +390,11 @@ class Enumerator {
       while (!all_done(s, t)) {
         const uint32_t next = threads_[t][s.position[t]];
         const bool effectless = binds(events_[next]) || events_[next].kind == Kind::Input;
-        if (!effectless || !possible(s, next) || !keeps_path(s, next)) break;
+        if (!effectless || !possible(s, next)) break;
+        if (!keeps_path(s, next)) {
+          if (evaluate_now(s, events_[next].expr).known) truth_->alternates.insert(next);
+          break;
+        }
         execute(s, next);
       }
     auto [memo, fresh] = seen_.try_emplace(key(s), false);

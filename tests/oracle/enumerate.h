@@ -21,6 +21,7 @@ using InputVector = std::vector<std::vector<uint8_t>>;  // bytes of each input o
 struct Truth {
   std::set<EventPair> prefix;
   std::set<EventPair> full;
+  std::set<uint32_t> alternates;  // branches, pins, assertions that some execution reaches and decides otherwise
   size_t states = 0;
 };
 

@@ -50,6 +50,15 @@ std::string disagreement(const Subject& subject, const trace::Trace& trace, cons
       const std::string wrong = difference(trace, truth.full, subject.predict(trace, Meaning::Full));
       if (!wrong.empty()) out += " FULL:" + wrong;
     }
+    if (subject.alternates) {
+      const std::set<uint32_t> found = subject.alternates(trace);
+      std::string wrong;
+      for (uint32_t e : truth.alternates)
+        if (!found.count(e)) wrong += fmt::format(" missing @{}", e);
+      for (uint32_t e : found)
+        if (!truth.alternates.count(e)) wrong += fmt::format(" extra @{}", e);
+      if (!wrong.empty()) out += " BRANCHES:" + wrong;
+    }
   } catch (const std::exception& error) {
     out += fmt::format(" threw: {}", error.what());
   }
@@ -122,6 +131,7 @@ Tally compare(const Plan& plan, const Subject& subject) {
     ++tally.programs;
     tally.events += trace.events.size(), tally.states += truth->states;
     tally.prefix_pairs += truth->prefix.size(), tally.full_pairs += truth->full.size();
+    tally.alternates += truth->alternates.size();
     tally.deadlocks += trace.outcome == trace::Outcome::Deadlock;
     const auto observed = observed_pairs(trace);
     tally.observed += observed.size();
@@ -180,7 +190,12 @@ std::optional<std::string> sample(const Program& program, const trace::Trace& tr
       }
       const bool told = e.kind == Kind::Signal || e.kind == Kind::Broadcast || e.kind == Kind::Wake || e.kind == Kind::Write ||
                         (access && !(e.flags & trace::kPinned));
-      if (!told && e.value != r.value) break;
+      if (!told && e.value != r.value) {
+        const bool decides = e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert;
+        tally.sampled_alternates += decides;
+        if (decides && !truth.alternates.count(same)) return fmt::format(" the oracle misses that @{} goes the other way, which a run shows", same);
+        break;
+      }
     }
   }
   return std::nullopt;

@@ -19,6 +19,8 @@ struct Subject {
   std::string name;
   std::function<std::set<EventPair>(const trace::Trace& trace, Meaning meaning)> predict;
   bool prefix = true, full = true;  // which meanings it knows
+  // Which branches, pins and assertions can be decided otherwise; empty: it does not say.
+  std::function<std::set<uint32_t>(const trace::Trace& trace)> alternates = {};
 };
 
 struct Plan {
@@ -31,7 +33,8 @@ struct Plan {
 struct Tally {
   size_t programs = 0, skipped = 0, failures = 0;
   size_t events = 0, states = 0, prefix_pairs = 0, full_pairs = 0, observed = 0, deadlocks = 0;
-  size_t sampled_runs = 0, sampled_pairs = 0;  // of the oracle against executions of the programs themselves
+  size_t alternates = 0;
+  size_t sampled_runs = 0, sampled_pairs = 0, sampled_alternates = 0;  // of the oracle against executions of the programs themselves
   double subject_seconds = 0, oracle_seconds = 0;
 };
 

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
                t.skipped, plan.limit, t.events, t.states, t.deadlocks);
     fmt::print("pairs: {} observed, {} PREFIX, {} FULL; {} runs of the programs showed {} flows the oracle has\n", t.observed,
                t.prefix_pairs, t.full_pairs, t.sampled_runs, t.sampled_pairs);
+    fmt::print("branches: {} can go the other way; the runs showed {} of them\n", t.alternates, t.sampled_alternates);
     fmt::print("seconds: oracle {:.1f}, {} {:.1f}\ndisagreements: {}\n", t.oracle_seconds, name, t.subject_seconds, t.failures);
     return t.failures ? 1 : 0;
   }

@@ -1,6 +1,9 @@
 #include "oracle/subjects.h"
 
+#include <map>
+
 #include "predictor/all_pairs.h"
+#include "predictor/alternate.h"
 #include "predictor/analysis.h"
 #include "predictor/checker.h"
 #include "util/error.h"
@@ -35,6 +38,27 @@ std::set<EventPair> ask_engine(const trace::Trace& trace, Meaning meaning) {
   for (const auto& [pair, verdict] : predictor::decide_all(trace, options)) {
     if (verdict.is_unknown()) user_error("pair ({}, {}): unknown: {}", pair.write, pair.read, verdict.reason().detail);
     if (verdict.is_feasible()) found.insert(pair);
+  }
+  return found;
+}
+
+// Every branch, pin and assertion that anything can change; every answer is checked by the predictor itself.
+std::set<uint32_t> ask_alternates(const trace::Trace& trace) {
+  predictor::AlternateOptions options;
+  options.query_ms = 0;
+  predictor::Alternates alternates(trace, options);
+  std::set<uint32_t> found;
+  // Not asked: pins that are part of a read-modify-write, and those right after an input that say what the brute force tries.
+  std::map<trace::ThreadId, bool> after_rmw;
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    using trace::Kind;
+    const trace::Event& event = trace.events[e];
+    if (event.kind != Kind::Pin) after_rmw[event.thread] = event.kind == Kind::Rmw;
+    const bool decides = event.kind == Kind::Branch || event.kind == Kind::Assert || (event.kind == Kind::Pin && trace.events[e - 1].kind != Kind::Input && !after_rmw[event.thread]);
+    if (!decides || !event.expr) continue;
+    const predictor::Alternate a = alternates.negate(e);
+    if (a.kind == predictor::Alternate::Kind::Unknown) user_error("branch {}: unknown: {}", e, a.detail);
+    if (a.kind == predictor::Alternate::Kind::Feasible) found.insert(e);
   }
   return found;
 }
@@ -96,6 +120,7 @@ std::vector<Subject> subjects() {
       // The whole predictor: order-graph engine, harvest, and Z3 for what they leave; every witness checked.
       {"engine", ask_engine},
       {"analysis", ask_analysis},
+      {"alternate", nullptr, false, false, ask_alternates},
       // The oracle alone: against the recording and against runs of the programs.
       {"none", [](const trace::Trace&, Meaning) { return std::set<EventPair>{}; }, false, false},
   };

@@ -60,8 +60,7 @@ TEST_CASE("S1: which branches of each trace can go the other way") {
       CHECK(!ten.bounded);
     } else {
       REQUIRE(ten.kind == Alternate::Kind::Feasible);
-      CHECK(number(ten.witness.inputs[0]) <= 1);
-      CHECK(number(ten.witness.inputs[1]) <= 5);
+      for (size_t i = 0; i < 3; ++i) CHECK(ten.witness.inputs[i] == trace.inputs[i]);  // the order alone does it
       CHECK(ten.value == (std::string(file) == "s1-pi3.trace"));
     }
   }
