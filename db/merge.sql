@@ -38,8 +38,8 @@ CREATE TEMP TABLE m_thread AS SELECT o.id AS old, n.id AS new FROM other.thread 
   JOIN main.thread n ON n.program_id = m.new AND n.path = o.path;
 CREATE UNIQUE INDEX temp.m_thread_old ON m_thread(old);
 
-INSERT INTO main.test(program_id, hash, origin, status, priority, json, created)
-  SELECT m.new, o.hash, o.origin, o.status, o.priority, o.json, o.created FROM other.test o
+INSERT INTO main.test(program_id, hash, origin, status, priority, json, created, detail)
+  SELECT m.new, o.hash, o.origin, o.status, o.priority, o.json, o.created, o.detail FROM other.test o
     JOIN temp.m_program m ON m.old = o.program_id WHERE true
   ON CONFLICT DO UPDATE SET status = excluded.status WHERE status = 'pending';
 CREATE TEMP TABLE m_test AS SELECT o.id AS old, n.id AS new FROM other.test o JOIN temp.m_program m ON m.old = o.program_id
@@ -49,9 +49,9 @@ CREATE UNIQUE INDEX temp.m_test_old ON m_test(old);
 -- Runs: what hangs on a run comes with it, once.
 CREATE TEMP TABLE fresh AS SELECT o.id AS old FROM other.run o WHERE o.trace_hash NOT IN (SELECT trace_hash FROM main.run);
 INSERT INTO main.run(version_id, trace_hash, trace_path, recorder, semantics, mode, seed, argv, cwd, schedule, test_id, outcome,
-                     exit_code, events, recorded_at, imported_at, analysed_at)
+                     exit_code, events, recorded_at, imported_at, analysed_at, paths, visible)
   SELECT v.new, o.trace_hash, o.trace_path, o.recorder, o.semantics, o.mode, o.seed, o.argv, o.cwd, o.schedule, t.new, o.outcome,
-         o.exit_code, o.events, o.recorded_at, o.imported_at, o.analysed_at
+         o.exit_code, o.events, o.recorded_at, o.imported_at, o.analysed_at, o.paths, o.visible
     FROM other.run o JOIN temp.fresh f ON f.old = o.id JOIN temp.m_version v ON v.old = o.version_id
     LEFT JOIN temp.m_test t ON t.old = o.test_id ORDER BY o.id;
 CREATE TEMP TABLE m_run AS SELECT o.id AS old, n.id AS new, o.id IN (SELECT old FROM temp.fresh) AS fresh
@@ -126,11 +126,21 @@ INSERT INTO main.verdict(pair_id, version_id, run_id, state, bound, layer, reaso
     FROM temp.incoming i JOIN other.verdict o ON o.id = i.old LEFT JOIN temp.m_thread a ON a.old = o.def_thread_id
     LEFT JOIN temp.m_thread b ON b.old = o.use_thread_id LEFT JOIN temp.m_witness m ON m.old = o.witness_id;
 
-INSERT INTO main.finding(version_id, run_id, test_id, kind, message, site_id, thread_id, fingerprint, found_at)
-  SELECT v.new, r.new, t.new, o.kind, o.message, s.new, h.new, o.fingerprint, o.found_at FROM other.finding o
+INSERT INTO main.finding(version_id, run_id, test_id, kind, message, site_id, thread_id, fingerprint, found_at, execution, switches)
+  SELECT v.new, r.new, t.new, o.kind, o.message, s.new, h.new, o.fingerprint, o.found_at, o.execution, o.switches FROM other.finding o
     JOIN temp.m_version v ON v.old = o.version_id LEFT JOIN temp.m_run r ON r.old = o.run_id LEFT JOIN temp.m_test t ON t.old = o.test_id
     LEFT JOIN temp.m_site s ON s.old = o.site_id LEFT JOIN temp.m_thread h ON h.old = o.thread_id WHERE true
   ON CONFLICT DO UPDATE SET test_id = ifnull(test_id, excluded.test_id);
+
+INSERT INTO main.negation SELECT r.new, o.event, o.ask, o.state, o.bounded, o.detail, t.new FROM other.negation o
+  JOIN temp.m_run r ON r.old = o.run_id LEFT JOIN temp.m_test t ON t.old = o.test_id WHERE true ON CONFLICT DO NOTHING;
+INSERT INTO main.exploration
+  SELECT v.new, o.goal, o.executions, o.repeated, o.minimising, o.diverged, o.seconds, o.solver_seconds, o.memory_kb, o.ended, o.updated
+    FROM other.exploration o JOIN temp.m_version v ON v.old = o.version_id WHERE true
+  ON CONFLICT DO UPDATE SET executions = executions + excluded.executions, repeated = repeated + excluded.repeated,
+    minimising = minimising + excluded.minimising, diverged = diverged + excluded.diverged, seconds = seconds + excluded.seconds,
+    solver_seconds = solver_seconds + excluded.solver_seconds, memory_kb = max(memory_kb, excluded.memory_kb),
+    updated = max(updated, excluded.updated);
 
 -- Which versions describe the code as it is now: see Writer::write_sources.
 UPDATE main.version SET current = NOT EXISTS (SELECT 1 FROM main.source a JOIN main.source b ON a.path = b.path AND a.hash <> b.hash

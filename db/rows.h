@@ -129,7 +129,9 @@ struct Input {
 
 struct Test {
   std::string json;
-  std::string origin;  // witness, branch, finding, random, user
+  std::string origin;  // witness, branch, finding, random, user, ... (schema.sql)
+  double priority = 0;
+  std::string detail{};  // what it is meant to show
 };
 
 struct Finding {
@@ -137,6 +139,7 @@ struct Finding {
   std::string message;
   uint32_t site = kNone, thread = kNone;
   std::optional<Test> test;
+  int64_t execution = -1, switches = -1;  // of an exploration
 };
 
 struct Run {
@@ -154,6 +157,8 @@ struct Run {
   int exit_code = 0;
   uint64_t events = 0;
   std::string recorded_at;  // UTC, ISO 8601
+  std::string paths, visible;  // signatures, see schema.sql; empty: not known
+  std::optional<Test> test;    // that it ran
 };
 
 struct RunData {

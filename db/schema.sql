@@ -84,11 +84,12 @@ CREATE TABLE test (                       -- an input and a schedule prefix, as 
   id INTEGER PRIMARY KEY,
   program_id INTEGER NOT NULL REFERENCES program(id) ON DELETE CASCADE,
   hash TEXT NOT NULL,                     -- of json
-  origin TEXT NOT NULL,                   -- witness, branch, finding, random, user
+  origin TEXT NOT NULL,                   -- witness, branch, assertion, order, finding, start, random, pct, user
   status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'done', 'diverged')),
   priority REAL NOT NULL DEFAULT 0,       -- higher runs first
   json TEXT NOT NULL,
   created TEXT NOT NULL,
+  detail TEXT,                            -- what it is meant to show
   UNIQUE (program_id, hash)
 );
 
@@ -110,7 +111,9 @@ CREATE TABLE run (
   events INTEGER NOT NULL DEFAULT 0,
   recorded_at TEXT,                       -- UTC
   imported_at TEXT NOT NULL,              -- UTC
-  analysed_at TEXT                        -- UTC; NULL: only observed pairs are known
+  analysed_at TEXT,                       -- UTC; NULL: only observed pairs are known
+  paths TEXT,                             -- hash of what every thread did, one after the other: branches, accesses, what is held fixed
+  visible TEXT                            -- hash of the branches and of the order of visible events: two such runs are the same
 );
 CREATE INDEX run_version ON run(version_id);
 
@@ -294,7 +297,36 @@ CREATE TABLE finding (                    -- crash, failed assertion, deadlock, 
   thread_id INTEGER REFERENCES thread(id),
   fingerprint TEXT NOT NULL,              -- kind, site, message
   found_at TEXT NOT NULL,                 -- UTC
+  execution INTEGER,                      -- which execution of an exploration showed it first; NULL: another command did
+  switches INTEGER,                       -- of threads in its test, after minimisation
   UNIQUE (version_id, fingerprint)
+);
+
+-- ---- exploration ----------------------------------------------------------------------------------------------------
+
+CREATE TABLE negation (                   -- can this branch (or assertion) of a run go another way?
+  run_id INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE,
+  event INTEGER NOT NULL,                 -- index in the trace
+  ask INTEGER NOT NULL DEFAULT 0,         -- the how-many-eth answer about this event
+  state TEXT NOT NULL CHECK (state IN ('feasible', 'infeasible', 'unknown')),
+  bounded INTEGER NOT NULL DEFAULT 0,     -- infeasible: something was held fixed, so it is no proof for the program
+  detail TEXT,                            -- what was held fixed, or why nobody knows
+  test_id INTEGER REFERENCES test(id) ON DELETE SET NULL,  -- feasible: what leads there
+  PRIMARY KEY (run_id, event, ask)
+) WITHOUT ROWID;
+
+CREATE TABLE exploration (                -- how far `stem explore` has come with a version, over all its sessions
+  version_id INTEGER PRIMARY KEY REFERENCES version(id) ON DELETE CASCADE,
+  goal TEXT NOT NULL,                     -- pairs, escort
+  executions INTEGER NOT NULL DEFAULT 0,  -- of the program, confirming replays included
+  repeated INTEGER NOT NULL DEFAULT 0,    -- of these: the same as an earlier one
+  minimising INTEGER NOT NULL DEFAULT 0,  -- executions besides, to minimise findings
+  diverged INTEGER NOT NULL DEFAULT 0,    -- tests that the program did not follow
+  seconds REAL NOT NULL DEFAULT 0,
+  solver_seconds REAL NOT NULL DEFAULT 0,
+  memory_kb INTEGER NOT NULL DEFAULT 0,   -- the most that stem itself used
+  ended TEXT,                             -- why the last session ended: complete, goal, runs, time, interrupted; NULL: it was killed
+  updated TEXT NOT NULL                   -- UTC
 );
 
 CREATE TABLE solver_stat (

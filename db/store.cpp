@@ -1,13 +1,12 @@
 #include "db/store.h"
 
-#include <SQLiteCpp/SQLiteCpp.h>
 #include <xxhash.h>
 
 #include <charconv>
-#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "db/statement.h"
 #include "util/error.h"
 
 namespace stem::db {
@@ -15,65 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string now() {
-  std::timespec t{};
-  std::timespec_get(&t, TIME_UTC);
-  std::tm utc{};
-  gmtime_r(&t.tv_sec, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-  return fmt::format("{}.{:03}Z", text, t.tv_nsec / 1000000);
-}
-
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-// A number or NULL. (GCC 12 takes an empty std::optional for an uninitialised read here.)
-struct Id {
-  Id() = default;
-  template <typename Integer>
-  explicit Id(Integer number) : present(true), number(static_cast<int64_t>(number)) {}
-  explicit operator bool() const { return present; }
-  int64_t or_zero() const { return present ? number : 0; }
-  bool present = false;
-  int64_t number = 0;
-};
-
-// Binds in order; an empty Id, an empty optional and nullptr are NULL.
-class Insert {
- public:
-  Insert(SQLite::Database& database, const char* sql) : statement_(database, sql) {}
-
-  template <typename... Args>
-  int64_t operator()(const Args&... args) {
-    statement_.reset();
-    int index = 0;
-    (put(++index, args), ...);
-    int64_t result = 0;
-    if (statement_.executeStep() && statement_.getColumnCount() > 0) {
-      result = statement_.getColumn(0).getInt64();
-    }
-    statement_.reset();  // RETURNING has done its work by the first row
-    return result;
-  }
-
- private:
-  void put(int i, std::nullptr_t) { statement_.bind(i); }
-  void put(int i, const char* text) { text ? statement_.bind(i, text) : statement_.bind(i); }
-  void put(int i, const std::string& text) { statement_.bind(i, text); }
-  void put(int i, const std::vector<uint8_t>& bytes) { statement_.bind(i, bytes.data(), static_cast<int>(bytes.size())); }
-  void put(int i, double number) { statement_.bind(i, number); }
-  template <typename Integer>
-    requires std::is_integral_v<Integer>
-  void put(int i, Integer number) { statement_.bind(i, static_cast<int64_t>(number)); }
-  void put(int i, const Id& id) { id ? statement_.bind(i, id.number) : statement_.bind(i); }
-  void put(int i, const std::optional<std::string>& text) { text ? statement_.bind(i, *text) : statement_.bind(i); }
-
-  SQLite::Statement statement_;
-};
-
-std::optional<std::string> text_or_null(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
 
 std::string hex16(uint64_t key) { return fmt::format("{:016x}", key); }
 
@@ -153,13 +94,13 @@ class Writer {
 
   Id test(const std::optional<Test>& test) {
     if (!test) return {};
-    return Id(test_(program_, hash_of(test->json), test->origin, test->json, now()));
+    return Id(test_(program_, hash_of(test->json), test->origin, test->priority, test->json, now(), text_or_null(test->detail)));
   }
 
   void finding(const Finding& f, Id run) {
-    std::string where = f.site == kNone ? "" : hex16(names_.sites[f.site].key);
     finding_(version_, run, test(f.test), f.kind, f.message, site_or_null(f.site), thread_or_null(f.thread),
-             hash_of(f.kind + '\0' + where + '\0' + (where.empty() ? f.message : "")).substr(0, 16), now());
+             finding_fingerprint(f.kind, f.site == kNone ? 0 : names_.sites[f.site].key, f.message), now(),
+             f.execution < 0 ? Id() : Id(f.execution), f.switches < 0 ? Id() : Id(f.switches));
   }
 
   void verdict(const Verdict& v, Id run) {
@@ -223,11 +164,11 @@ class Writer {
   Insert pair_{raw_,
                "INSERT INTO pair(variable_id, def_kind, def_site_id, use_site_id, fingerprint) VALUES (?, ?, ?, ?, ?) RETURNING id"};
   Insert test_{raw_,
-               "INSERT INTO test(program_id, hash, origin, json, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET hash = hash "
-               "RETURNING id"};
+               "INSERT INTO test(program_id, hash, origin, priority, json, created, detail) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+               "hash = hash RETURNING id"};
   Insert finding_{raw_,
-                  "INSERT INTO finding(version_id, run_id, test_id, kind, message, site_id, thread_id, fingerprint, found_at) "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET test_id = ifnull(test_id, excluded.test_id)"};
+                  "INSERT INTO finding(version_id, run_id, test_id, kind, message, site_id, thread_id, fingerprint, found_at, execution, "
+                  "switches) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET test_id = ifnull(test_id, excluded.test_id)"};
   Insert drop_verdict_{raw_, "DELETE FROM verdict WHERE pair_id = ? AND version_id = ? AND ifnull(run_id, 0) = ?"};
   Insert drop_witness_{raw_, "DELETE FROM witness WHERE id = ?"};
   Insert witness_{raw_,
@@ -239,18 +180,6 @@ class Writer {
                   "use_thread_id, relation, witness_id, millis) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
 };
 
-// Runs `work` in a transaction that takes the write lock at once, and turns SQLite's errors into ours.
-template <typename Work>
-void in_transaction(Database& database, Work work) {
-  try {
-    SQLite::Transaction transaction(database.raw(), SQLite::TransactionBehavior::IMMEDIATE);
-    work();
-    transaction.commit();
-  } catch (const SQLite::Exception& exception) {
-    throw_database_error(database.path(), exception.getErrorCode(), exception.what());
-  }
-}
-
 int64_t run_with_hash(SQLite::Database& raw, const std::string& hash) {
   Insert find(raw, "SELECT id FROM run WHERE trace_hash = ?");
   return find(hash);
@@ -261,13 +190,14 @@ int64_t insert_run(SQLite::Database& raw, Writer& writer, const RunData& data) {
   for (const auto& [thread, count] : data.run.schedule) schedule.push_back({data.names.threads.at(thread).path, count});
   Insert insert(raw,
                 "INSERT INTO run(id, version_id, trace_hash, trace_path, recorder, semantics, mode, seed, argv, cwd, schedule, outcome, "
-                "exit_code, events, recorded_at, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
+                "exit_code, events, recorded_at, imported_at, paths, visible, test_id) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
   const Run& r = data.run;
   Insert taken(raw, "SELECT count(*) FROM run WHERE id = ?");
   const Id id = r.id > 0 && taken(r.id) == 0 ? Id(r.id) : Id();
   return insert(id, writer.version(), r.trace_hash, text_or_null(r.trace_path), r.recorder, r.semantics, r.mode, r.seed, dump(Json(r.argv)),
                 text_or_null(r.cwd), schedule.empty() ? std::nullopt : std::optional(dump(schedule)), r.outcome, r.exit_code, r.events,
-                text_or_null(r.recorded_at), now());
+                text_or_null(r.recorded_at), now(), text_or_null(r.paths), text_or_null(r.visible), writer.test(r.test));
 }
 
 }  // namespace
@@ -412,6 +342,11 @@ std::string hash_file(const std::filesystem::path& file) {
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string finding_fingerprint(const std::string& kind, uint64_t site_key, const std::string& message) {
+  const std::string where = site_key ? hex16(site_key) : "";
+  return hash_of(kind + '\0' + where + '\0' + (where.empty() ? message : "")).substr(0, 16);
 }
 
 std::string pair_fingerprint(const std::string& program, const std::string& variable, DefKind kind, uint64_t def_key, uint64_t use_key) {

@@ -48,6 +48,8 @@ class Store {
 
 // The name that a pair has in every database: program, variable and sites.
 std::string pair_fingerprint(const std::string& program, const std::string& variable, DefKind kind, uint64_t def_key, uint64_t use_key);
+// A failure of the same kind at the same site (where it has none: with the same message) is one finding of a version.
+std::string finding_fingerprint(const std::string& kind, uint64_t site_key, const std::string& message);
 std::string hash_of(std::string_view bytes);  // 32 hex digits
 std::string hash_file(const std::filesystem::path& file);  // the same, of a file's content; throws UserError
 

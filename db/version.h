@@ -3,7 +3,7 @@
 
 namespace stem::db {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 constexpr int kApplicationId = 0x5354454d;  // "STEM"
 
 }  // namespace stem::db

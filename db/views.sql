@@ -180,14 +180,26 @@ CREATE VIEW invariants AS
 
 CREATE VIEW findings AS
   SELECT f.id AS finding_id, 'f' || f.id AS name, g.path AS program, f.kind, f.message, p.file, p.line, p.function,
-         t.path AS thread, CASE WHEN f.run_id IS NOT NULL THEN 'r' || f.run_id END AS run, f.test_id, f.found_at, v.current, f.fingerprint
+         t.path AS thread, CASE WHEN f.run_id IS NOT NULL THEN 'r' || f.run_id END AS run, f.test_id, f.found_at, v.current, f.fingerprint,
+         f.execution, f.switches
     FROM finding f JOIN version v ON v.id = f.version_id JOIN program g ON g.id = v.program_id
     LEFT JOIN place p ON p.site_id = f.site_id LEFT JOIN thread t ON t.id = f.thread_id;
 
 CREATE VIEW escorts AS
   SELECT g.path AS program, d.file AS def_file, d.line AS def_line, CASE WHEN e.def_site_id IS NULL THEN 'initial'
-           WHEN e.def_outcome THEN 'true' ELSE 'false' END AS def_outcome,
-         u.file AS use_file, u.line AS use_line, CASE WHEN e.use_outcome THEN 'true' ELSE 'false' END AS use_outcome,
+           WHEN e.def_outcome = 1 THEN 'true' WHEN e.def_outcome = 0 THEN 'false' WHEN e.def_outcome = -9223372036854775808 THEN 'default'
+           ELSE 'case ' || e.def_outcome END AS def_outcome,
+         u.file AS use_file, u.line AS use_line, CASE WHEN e.use_outcome = 1 THEN 'true' WHEN e.use_outcome = 0 THEN 'false'
+           WHEN e.use_outcome = -9223372036854775808 THEN 'default' ELSE 'case ' || e.use_outcome END AS use_outcome,
          e.state, e.detail, CASE WHEN e.pair_id IS NOT NULL THEN 'p' || e.pair_id END AS pair, v.current
     FROM escort e JOIN version v ON v.id = e.version_id JOIN program g ON g.id = v.program_id
     LEFT JOIN place d ON d.site_id = e.def_site_id JOIN place u ON u.site_id = e.use_site_id;
+
+-- How far `stem explore` has come.
+CREATE VIEW explorations AS
+  SELECT g.path AS program, v.build_id, x.goal, x.executions, x.repeated, x.diverged, x.minimising,
+         (SELECT count(*) FROM escort e WHERE e.version_id = x.version_id AND e.state = 'covered') AS escorts_covered,
+         (SELECT count(*) FROM escort e WHERE e.version_id = x.version_id) AS escorts,
+         (SELECT count(*) FROM escort e WHERE e.version_id = x.version_id AND e.state = 'infeasible') AS escorts_infeasible,
+         x.seconds, x.solver_seconds, x.memory_kb, ifnull(x.ended, 'running or killed') AS ended, x.updated, v.current
+    FROM exploration x JOIN version v ON v.id = x.version_id JOIN program g ON g.id = v.program_id;

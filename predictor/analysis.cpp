@@ -28,6 +28,7 @@ constexpr uint32_t kWholeTrace = 4000;    // events: up to here a trace is one w
 constexpr uint32_t kWindow = 1000;
 constexpr size_t kRound = 16;             // tasks
 constexpr uint64_t kOpenInstances = 64;   // per static pair, for the solver
+constexpr uint8_t kSkipped = 2;           // in decided_: nobody wants to know
 
 using Clock = std::chrono::steady_clock;
 
@@ -86,8 +87,16 @@ class Analysis {
     for (uint32_t i = 0; i < results_.size(); ++i) {
       const StaticPair& p = candidates_.pairs[i];
       if (p.observed) decide(i, State::Explicit, Layer::Observed);
+      else if (skipped(p)) decided_[i] = kSkipped;
       else if (p.tainted) decide(i, State::Unknown, Layer::None), results_[i].why = Why::External;
     }
+  }
+
+  bool skipped(const StaticPair& p) const {
+    if (!options_.skip) return false;
+    static const std::string none = "(unnamed)";
+    return options_.skip(p.def == trace::kNone ? 0 : trace_.sites[p.def].key, trace_.sites[p.use].key,
+                         p.variable < trace_.variables.size() ? trace_.variables[p.variable] : none);
   }
 
   void decide(uint32_t pair, State state, Layer layer) {
@@ -357,7 +366,7 @@ class Analysis {
       p.relation = evidence.relation(instance.write, instance.read);
       const uint32_t variable = candidates_.pairs[i].variable;
       p.variable = variable < trace_.variables.size() ? trace_.variables[variable] : "(unnamed)";
-      if (p.state != State::Unknown) ++statistics_.decided[p.layer];
+      if (p.state != State::Unknown && decided_[i] != kSkipped) ++statistics_.decided[p.layer];
       statistics_.instances += p.instances;
     }
     if (options_.cut)
@@ -374,6 +383,10 @@ class Analysis {
     statistics_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     result_.statistics = statistics_;
     result_.interrupted = options_.interrupt && *options_.interrupt;
+    std::vector<PairResult> wanted;
+    for (uint32_t i = 0; i < results_.size(); ++i)
+      if (decided_[i] != kSkipped) wanted.push_back(std::move(results_[i]));
+    results_ = std::move(wanted);
     auto key = [&](const PairResult& p) {
       const trace::Site &d = trace_.sites[p.def.site], &u = trace_.sites[p.use.site];
       return std::tuple(p.variable, !p.def.initial, d.file, d.line, d.column, p.def.site, u.file, u.line, u.column, p.use.site);

@@ -91,6 +91,9 @@ struct AnalysisOptions {
   std::string dump;                        // folder for the solver's queries
   const std::atomic<bool>* interrupt = nullptr;  // set: stop, keep what was decided
   std::function<void(uint64_t done, uint64_t of)> progress;
+  // Pairs that need no answer, by site keys (def 0: the initial value) and variable: they are not asked about, and left out of
+  // the result unless the trace shows them.
+  std::function<bool(uint64_t def, uint64_t use, const std::string& variable)> skip;
 };
 
 AnalysisResult analyze(const trace::Trace& trace, const AnalysisOptions& options = {});
