@@ -4,7 +4,8 @@
 //   order_locks.cpp      mutexes, atomic sections, read-write locks
 //   order_cond.cpp       condition variables with signal/broadcast matching
 //   order_sync.cpp       semaphores, barriers, once
-//   semantics.cpp        bit-vector expressions, branches and pins, opaque values
+//   terms.cpp            bit-vector expressions, opaque values
+//   semantics.cpp        branches and pins
 //   matching.cpp         which write each byte of each read takes
 //   defuse.cpp           the pair that is asked for
 //   alternate.cpp        the branch that is to go the other way

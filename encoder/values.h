@@ -6,14 +6,9 @@
 #include <vector>
 
 #include "encoder/formula.h"
+#include "encoder/terms.h"
 
 namespace stem::encoder {
-
-// A bit-vector and whether it is known (see docs/soundness.md, "Values"); the bits of an unknown value mean nothing.
-struct Term {
-  z3::expr bits;
-  z3::expr known;
-};
 
 // Bytes of a read that the same writes of the scope cover: they are matched as one.
 struct Chunk {
@@ -22,16 +17,13 @@ struct Chunk {
   bool initial_known = false;
 };
 
-class Values {
+class Values : public Terms {
  public:
   explicit Values(Formula& f);
 
   // φsm (semantics.cpp)
   void add_semantics();               // branches, pins, assertions and pinned reads keep their recorded values
-  Term expression(trace::ExprId id);
-  Term written(uint32_t write);       // 8 * size bits
-  Term read(uint32_t read);           // 8 * size bits
-  z3::expr input_byte(uint32_t input, uint32_t offset);
+  Term read(uint32_t read) override;
 
   // φim (matching.cpp)
   void add_matching();                // every read whose value can matter takes it from the last write
@@ -43,21 +35,18 @@ class Values {
 
   // alternate.cpp
   z3::expr negated(uint32_t branch, const Wish& wish);  // the execution ends at the branch, which decides as wished
-  bool repeats_target(uint32_t assertion) const;        // it says of the target's own condition that it held
 
  private:
   void find_relevant_reads();
   void add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const;
   void add_match(uint32_t read);
   void add_taint(uint32_t read);
-  z3::expr apply(const trace::Expr& e, const std::vector<Term>& operands);
   Term initial(uint32_t read, const Chunk& chunk);
 
   Formula& f_;
   std::map<Place, std::vector<uint32_t>> writers_;  // by byte
   std::vector<uint32_t> relevant_;                  // reads that some branch, pin or pinned read depends on
   bool unknowns_ = false;                           // can any value be unknown?
-  std::unordered_map<trace::ExprId, Term> expressions_;
   std::unordered_map<uint32_t, Term> reads_;
 };
 

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "predictor/analysis.h"
+#include "encoder/inputs.h"
 #include "predictor/checker.h"
+#include "predictor/cone.h"
+#include "predictor/model.h"
+#include "predictor/must_order.h"
 #include "trace/text.h"
 #include "util/error.h"
 
@@ -31,7 +36,15 @@ bool fits(const Event& branch, uint64_t value, const Wish& wish) {
 
 struct Alternates::Impl {
   Impl(const trace::Trace& trace, AlternateOptions options)
-      : trace(trace), options(std::move(options)), index(trace), checker(trace) {}
+      : trace(trace), options(std::move(options)), index(trace), checker(trace), model(trace), order(model), cones(model),
+        inputs(index, input_options(this->options)) {}
+
+  static encoder::Options input_options(const AlternateOptions& options) {
+    encoder::Options encoding;
+    encoding.timeout_ms = options.query_ms;
+    encoding.dump = options.dump;
+    return encoding;
+  }
 
   Alternate negate(uint32_t branch, const Wish& wish) {
     STEM_CHECK(branch < trace.events.size() && decides(trace.events[branch]));
@@ -46,28 +59,92 @@ struct Alternates::Impl {
       out.detail = "it is part of a read-modify-write; ask for the pair of its read instead";
       return out;
     }
-    if (branch >= options.largest) {
+    if (inputs.depends(branch)) {
+      std::vector<uint32_t> all(model.threads, 0);  // everything recorded before it
+      for (uint32_t t = 0; t < model.threads; ++t) all[t] = first_after(t, branch);
+      if (solve_inputs(out, wish, all)) return out;
+      if (only_inputs(branch) && impossible_inputs(out, wish)) return out;
+      const std::vector<uint32_t> needed = cones.of(branch);
+      if (needed != all && solve_inputs(out, wish, needed)) return out;
+    }
+    if (options.reorder) solve_order(out, wish);
+    else if (out.why == Why::NotTried) out.detail = "only the recorded order was tried";
+    return out;
+  }
+
+  // How many of a thread's events come before one in the recording (the event itself included).
+  uint32_t first_after(trace::ThreadId t, uint32_t event) const {
+    const auto& events = model.events_of[t];
+    return static_cast<uint32_t>(std::upper_bound(events.begin(), events.end(), event) - events.begin());
+  }
+
+  void note_unknown(Alternate& out, const encoder::Answer& answer) const {
+    const bool time = answer.reason.find("timeout") != std::string::npos || answer.reason.find("cancel") != std::string::npos;
+    out.why = options.interrupt && *options.interrupt ? Why::Interrupted : time ? Why::Budget : Why::SolverGaveUp;
+    out.detail = "solver: " + answer.reason;
+  }
+
+  // The recorded order, of each thread the first `count` events; other inputs. True: solved.
+  bool solve_inputs(Alternate& out, const Wish& wish, const std::vector<uint32_t>& count) {
+    const auto executes = [&](uint32_t e) { return model.position[e] < count[trace.events[e].thread]; };
+    encoder::Answer answer = inputs.solve(out.branch, wish, executes);
+    out.seconds += answer.seconds;
+    if (answer.kind == encoder::Answer::Kind::Unknown) note_unknown(out, answer);
+    if (answer.kind != encoder::Answer::Kind::Feasible) return false;
+    for (uint32_t e = 0; e <= out.branch; ++e)
+      if (executes(e)) answer.schedule.push_back(e);
+    out.same_order = true;
+    feasible(out, wish, Layer::Inputs, std::move(answer));
+    return true;
+  }
+
+  bool only_inputs(uint32_t event) const {
+    std::vector<trace::ExprId> todo{trace.events[event].expr};
+    std::set<trace::ExprId> seen;
+    while (!todo.empty()) {
+      const trace::ExprId next = todo.back();
+      todo.pop_back();
+      if (!next || !seen.insert(next).second) continue;
+      const trace::Expr& e = trace.exprs[next];
+      if (e.op == trace::Op::Read) return false;
+      todo.insert(todo.end(), {e.a, e.b, e.c});
+    }
+    return true;
+  }
+
+  // A condition on inputs alone is refuted by the conditions on inputs alone that must come before it, in whatever order.
+  bool impossible_inputs(Alternate& out, const Wish& wish) {
+    const encoder::Answer answer =
+        inputs.solve(out.branch, wish, [&](uint32_t e) { return order.before(e, out.branch) && decides(trace.events[e]) && only_inputs(e); });
+    out.seconds += answer.seconds;
+    if (answer.kind != encoder::Answer::Kind::Infeasible) return false;
+    infeasible(out, Layer::Inputs);
+    return true;
+  }
+
+  // Order and inputs free, over all events that need not come after the branch.
+  void solve_order(Alternate& out, const Wish& wish) {
+    encoder::Scope scope;
+    scope.target = out.branch;
+    for (uint32_t e = 0; e < trace.events.size(); ++e)
+      if (e == out.branch || !order.before(out.branch, e)) scope.events.push_back(e);
+    if (scope.events.size() > options.largest) {
       out.why = Why::Budget;
-      out.detail = fmt::format("{} events come before it, too many for the solver", branch);
-      return out;
+      out.detail = fmt::format("{} events are too many for the solver", scope.events.size());
+      return;
     }
     encoder::Options encoding;
     encoding.timeout_ms = options.query_ms;
     encoding.dump = options.dump;
     encoding.incremental = false;
-    encoder::Encoder encoder(index, encoding, {{}, branch});
+    encoder::Encoder encoder(index, encoding, std::move(scope));
     encoder::Answer answer = encoder.negate(wish);
     out.seconds += answer.seconds;
     switch (answer.kind) {
-      case encoder::Answer::Kind::Feasible:
-        return feasible(out, wish, Layer::Solver, std::move(answer));
-      case encoder::Answer::Kind::Infeasible: return infeasible(out, Layer::Solver);
-      case encoder::Answer::Kind::Unknown:
-        out.why = answer.reason.find("timeout") != std::string::npos || answer.reason.find("cancel") != std::string::npos
-                      ? Why::Budget : Why::SolverGaveUp;
-        out.detail = "solver: " + answer.reason;
+      case encoder::Answer::Kind::Feasible: feasible(out, wish, Layer::Solver, std::move(answer)); return;
+      case encoder::Answer::Kind::Infeasible: infeasible(out, Layer::Solver); return;
+      case encoder::Answer::Kind::Unknown: note_unknown(out, answer); return;
     }
-    return out;
   }
 
   bool part_of_rmw(uint32_t pin) const {
@@ -147,6 +224,10 @@ struct Alternates::Impl {
   const AlternateOptions options;
   encoder::Index index;
   Checker checker;
+  Model model;
+  MustOrder order;
+  Cones cones;
+  encoder::InputSolver inputs;
 };
 
 Alternates::Alternates(const trace::Trace& trace, AlternateOptions options)
