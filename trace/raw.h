@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define STEM_RAW_MAGIC 0x5741524d45545321ull /* "!STEMRAW" */
-#define STEM_RAW_VERSION 1u
+#define STEM_RAW_VERSION 2u
 
 /* How the collector is started: environment and descriptors are inherited. STEM_FD names the memfd; STEM_LIFE_FD the read
  * end of a pipe whose write end only the program holds (close-on-exec): end of file means that the program is gone or
@@ -47,6 +47,7 @@ enum {
   STEM_RAW_Module,        /* a loaded ELF object: addr: load bias; value: address of its first site record; expr: number of
                              bytes of site records; then a blob: its path. Before the first record that uses its sites. */
   STEM_RAW_Ticket,        /* value: position of the next record in the total order (parallel streams) */
+  STEM_RAW_Exposed,       /* addr: somewhere in an object that was given to code which is not recorded */
 };
 
 enum {

@@ -346,6 +346,7 @@ void __stem_fill(void* to, uint32_t byte, uint32_t id, uint64_t size, void* site
 void __stem_stack(void* address, uint64_t size, void* site) { flush(), say("stack %s %llu", site_text(site), (unsigned long long)size); }
 void __stem_alloc(void* address, uint64_t size, uint32_t zeroed, void* site) { flush(), say("alloc %s %llu%s", site_text(site), (unsigned long long)size, zeroed ? " zeroed" : ""); }
 void __stem_free(void* address, void* site) { flush(), say("free %s", site_text(site)); }
+void __stem_expose(void* address, void* callee) { (void)address, (void)callee; }
 
 // Two intercepted functions: one returns an input, one takes an expression.
 int __VERIFIER_nondet_int(void) {

@@ -17,7 +17,7 @@ static const char* const kinds[] = {
 #define STEM_EVENT(Name, text, visible) text,
 #include "trace/events.def"
 };
-static const char* const others[] = {"SWITCH", "THREAD", "EXPR", "EXPR2", "VALUE2", "BLOB", "MODULE", "TICKET"};
+static const char* const others[] = {"SWITCH", "THREAD", "EXPR", "EXPR2", "VALUE2", "BLOB", "MODULE", "TICKET", "EXPOSED"};
 static const char* const blobs[] = {"input-name", "input", "nondet-name", "nondet", "path", "start", "module", "callers", "meta", "message"};
 
 static struct stem_control* control;

@@ -68,6 +68,8 @@ class Run:
                 value = self.paths.get(r.value - 1) if r.value else None
             elif r.kind == "wait":
                 value = names.setdefault(r.value, len(names))
+            elif r.kind == "write" and r.value >> 40:  # a thread's handle
+                value = names.setdefault(r.value, len(names))
             out.append((self.paths[r.thread], r.kind, addr, r.aux, value, r.site & 0xfff))
         return out
 
@@ -233,18 +235,18 @@ def test_livelock():
 def test_divergence():
     threads = ["main", "main/1", "main/2"]
     for steps, why in (
-        ([(0, 3, 0, 0, 0), (2, 2, 0, 0, 0), (1, 1, 0, 0, 0)], None),
+        ([(0, 5, 0, 0, 0), (2, 2, 0, 0, 0), (1, 1, 0, 0, 0)], None),
         ([(0, 100, 0, 0, 0)], "cannot go on"),
         ([(1, 1, 0, 0, 0)], "does not exist"),
-        ([(0, 3, 0, 0, 0), (1, 2, 0, 1 + NUMBER["write"], 0)], "something else"),
-        ([(0, 3, 0, 0, 0), (1, 2, 12345, 0, 0)], "something else"),
-        ([(0, 3, 0, 0, 0), (1, 10**9, 0, 0, 0)], "cannot go on|has ended"),
+        ([(0, 5, 0, 0, 0), (1, 2, 0, 1 + NUMBER["write"], 0)], "something else"),
+        ([(0, 5, 0, 0, 0), (1, 2, 12345, 0, 0)], "something else"),
+        ([(0, 5, 0, 0, 0), (1, 10**9, 0, 0, 0)], "cannot go on|has ended"),
     ):
         done, (trace,) = run("speed", "20", plan=make_plan(steps, threads), expect=0)
         if why is None:
             check(not trace.messages, trace.messages)
-            order = [trace.paths[r.thread] for r in trace.visible][:6]
-            check(order == ["main"] * 3 + ["main/2"] * 2 + ["main/1"], order)
+            order = [trace.paths[r.thread] for r in trace.visible][:8]
+            check(order == ["main"] * 5 + ["main/2"] * 2 + ["main/1"], order)
         else:
             check(trace.messages and trace.messages[0]["kind"] == "divergence", trace.messages)
             check(re.search(why, trace.messages[0]["why"]), trace.messages[0])

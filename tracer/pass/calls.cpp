@@ -6,6 +6,8 @@
 #include "tracer/pass/prepare.h"
 #include "tracer/runtime/abi.h"
 
+#include <llvm/Transforms/Utils/BuildLibCalls.h>
+
 using namespace llvm;
 
 namespace stem::pass {
@@ -189,6 +191,23 @@ void FunctionInstrumenter::pin_by_value(CallBase& call) {
   }
 }
 
+// Memory whose beginning nobody knows (a local variable, a heap block) goes to a function that may write it unseen.
+void FunctionInstrumenter::expose_arguments(CallBase& call, Callee callee) {
+  if (callee != Callee::Opaque && callee != Callee::Unknown) return;
+  Function* library = call.getCalledFunction();
+  if (library && (!library->isDeclaration() || only_synchronises(*library))) return;
+  if (is_allocation(call) || is_release(call) || is_posix_memalign(call) || is_assertion_failure(call) || call.onlyReadsMemory() || call.doesNotReturn()) return;
+  if (library) inferNonMandatoryLibFuncAttrs(*library, library_);
+  for (unsigned i = 0; i < call.arg_size(); ++i) {
+    Value* pointer = call.getArgOperand(i);
+    if (!pointer->getType()->isPointerTy() || call.isByValArgument(i) || call.onlyReadsMemory(i) || sharing_.of(pointer) != Memory::Shared) continue;
+    if (all_of(Sharing::objects(pointer), [](const Value* object) { return isa<Constant>(object); })) continue;  // how globals begin is known
+    IRBuilder<> builder(&call);
+    Value* target = callee == Callee::Unknown ? call.getCalledOperand() : ConstantPointerNull::get(builder.getPtrTy());
+    abi_.call(builder, "__stem_expose", {pointer, target});
+  }
+}
+
 void FunctionInstrumenter::visit_allocation(CallBase& call) {
   Instruction& at = *after(call);
   const auto [size, count] = size_arguments(call);
@@ -221,6 +240,7 @@ void FunctionInstrumenter::visit_call(CallBase& call) {
     FunctionCallee wrapper = function_.getParent()->getOrInsertFunction(("__stem_wrap_" + library->getName()).str(), call.getFunctionType());
     call.setCalledFunction(call.getFunctionType(), wrapper.getCallee());
   }
+  if (!call.isInlineAsm()) expose_arguments(call, callee);
   Value* target = call.getCalledOperand();
   if (Function* direct = call.getCalledFunction()) target = identity(*direct);
   if (callee != Callee::Opaque) pass_arguments(call, callee, target);

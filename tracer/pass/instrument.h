@@ -88,6 +88,7 @@ class FunctionInstrumenter {
   void check_mark(llvm::CallBase& call, llvm::Value* target);
   void take_result(llvm::CallBase& call, llvm::Value* target);
   void pin_by_value(llvm::CallBase& call);
+  void expose_arguments(llvm::CallBase& call, Callee callee);
   llvm::Value* self();
   static llvm::Instruction* after(llvm::CallBase& call);
 

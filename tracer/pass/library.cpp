@@ -83,6 +83,12 @@ bool is_assertion_failure(const CallBase& call) {
   return name == "__assert_fail" || name == "__assert" || name == "__assert_perror_fail" || name == "_ZSt21__glibcxx_assert_failPKciS0_S0_";
 }
 
+bool only_synchronises(const Function& function) {
+  const StringRef name = function.getName();
+  if (name.contains("get") || name.contains("attr")) return false;  // pthread_getname_np, pthread_attr_getstack: they answer behind a pointer
+  return any_of(ArrayRef{"pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_", "__stem_"}, [&](const char* prefix) { return name.starts_with(prefix); });
+}
+
 Intercept intercepted(StringRef name) {
   const auto found = intercepts().find(name);
   return found == intercepts().end() ? Intercept::No : found->second;

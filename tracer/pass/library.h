@@ -17,6 +17,8 @@ std::pair<int, int> size_arguments(const llvm::CallBase& call);
 bool is_release(const llvm::CallBase& call);  // free, operator delete
 bool is_posix_memalign(const llvm::CallBase& call);
 bool is_assertion_failure(const llvm::CallBase& call);
+// The runtime's own model of it writes nothing that is not recorded.
+bool only_synchronises(const llvm::Function& function);
 
 enum class Intercept { No, Wrap, Interpose };
 Intercept intercepted(llvm::StringRef name);

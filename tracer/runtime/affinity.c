@@ -39,10 +39,11 @@ void stem_pin_forget(void) {
 static int ours(pid_t pid) { return original_size && (pid == 0 || stem_thread_by_tid(pid)); }
 
 /* The library's calls want the rest of a larger set cleared, and a set with at least one existing CPU. */
-static int get(size_t size, void* set) {
+static int get(size_t size, void* set, const void* site) {
   if (size < (size_t)original_size) return EINVAL;
   __builtin_memset(set, 0, size);
   __builtin_memcpy(set, original, (size_t)original_size);
+  if (site) stem_write_range(set, size, site);
   return 0;
 }
 
@@ -61,7 +62,7 @@ static int set(size_t size, const void* set) {
 
 STEM_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* out) {
   if (!stem_on || !ours(pid)) return STEM_REAL(sched_getaffinity)(pid, size, out);
-  int r = get(size, out);
+  int r = get(size, out, stem_take_site());
   if (r) errno = r;
   return r ? -1 : 0;
 }
@@ -75,7 +76,7 @@ STEM_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t* in) {
 
 STEM_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t* out) {
   if (!stem_on || !original_size) return STEM_REAL(pthread_getaffinity_np)(thread, size, out);
-  return get(size, out);
+  return get(size, out, stem_take_site());
 }
 
 STEM_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t* in) {

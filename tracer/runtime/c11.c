@@ -17,17 +17,16 @@ static int answer(int error) {
 
 STEM_EXPORT int thrd_create(thrd_t* out, thrd_start_t start, void* argument) {
   if (!stem_active()) return STEM_REAL(thrd_create)(out, start, argument);
-  pthread_t handle;
-  int r = stem_create(&handle, 0, (void* (*)(void*))(void*)start, argument, 1, stem_take_site());
-  if (r == 0) *out = handle;
+  int r = stem_create(out, 0, (void* (*)(void*))(void*)start, argument, 1, stem_take_site());
   return r == EAGAIN ? thrd_nomem : answer(r);
 }
 
 STEM_EXPORT int thrd_join(thrd_t thread, int* result) {
   if (!stem_active()) return STEM_REAL(thrd_join)(thread, result);
+  const void* site = stem_take_site();
   void* value = 0;
-  int r = pthread_join(thread, &value);
-  if (result) *result = (int)(intptr_t)value;
+  int r = stem_join(thread, &value, 0, 0, site);
+  if (r == 0 && result) stem_write(result, (uint32_t)(intptr_t)value, 0, sizeof *result, site);
   return answer(r);
 }
 

@@ -44,6 +44,8 @@ static void child_begins(void) {
   if (stem_library_forked) stem_library_forked();
 }
 
+static pid_t told(pid_t pid, const void* site) { return stem_library_child && stem_active() ? stem_library_child(pid, site) : pid; }
+
 STEM_EXPORT pid_t fork(void) {
   if (!stem_on) return STEM_REAL(fork)();
   struct stem_thread* self = stem_self();
@@ -55,7 +57,7 @@ STEM_EXPORT pid_t fork(void) {
   if (pid == 0)
     child_begins();
   else if (pid > 0)
-    stem_event(self, STEM_KIND_Fork, 0, 0, (uint64_t)pid, 0, site);
+    stem_event(self, STEM_KIND_Fork, 0, 0, (uint64_t)(pid = told(pid, site)), 0, site);
   return pid;
 }
 
@@ -157,19 +159,33 @@ STEM_EXPORT int execle(const char* path, const char* first, ...) {
 
 /* --- other ways to start a program --------------------------------------------------------------------------------------------------------- */
 
+static void give_pid(pid_t* to, pid_t pid, const void* site) {
+  pid = told(pid, site);
+  if (to && site && stem_active())
+    stem_write(to, (uint32_t)pid, 0, sizeof *to, site);
+  else if (to)
+    *to = pid;
+}
+
 STEM_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attr,
                             char* const argv[], char* const envp[]) {
+  const void* site = stem_take_site();
+  pid_t child = 0;
   stem_unpin_cpu();
-  int r = STEM_REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
+  int r = STEM_REAL(posix_spawn)(&child, path, actions, attr, argv, envp);
   stem_repin_cpu();
+  if (r == 0) give_pid(pid, child, site);
   return r;
 }
 
 STEM_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attr,
                              char* const argv[], char* const envp[]) {
+  const void* site = stem_take_site();
+  pid_t child = 0;
   stem_unpin_cpu();
-  int r = STEM_REAL(posix_spawnp)(pid, file, actions, attr, argv, envp);
+  int r = STEM_REAL(posix_spawnp)(&child, file, actions, attr, argv, envp);
   stem_repin_cpu();
+  if (r == 0) give_pid(pid, child, site);
   return r;
 }
 

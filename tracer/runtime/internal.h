@@ -104,6 +104,7 @@ struct stem_thread {
   uint32_t timed_out;            /* set by the scheduler with `go`: the deadline, not the condition, enabled it */
   uint32_t detached;             /* pthread_detach was called */
   uint32_t joined;
+  uint32_t watched;              /* somebody asked whether it had ended, before it had */
   uint32_t watchdog;             /* the watchdog took the token from it: it re-attaches at its next visible operation */
   uint32_t children;             /* created so far: the next child's path is path/(children + 1) */
   uint32_t busy;                 /* > 0: inside the runtime; signals that arrive are kept for later */
@@ -272,6 +273,9 @@ void stem_fault_action(int sig, const struct sigaction* action, struct sigaction
  * thread is left, and runs the handler between SignalIn (through stem_visible) and SignalOut. */
 extern volatile uint32_t stem_signals_pending;
 void stem_signals_deliver(struct stem_thread* self) __attribute__((weak));
+
+/* A child was started: by which number the program shall know it (on replay the recorded one). */
+pid_t stem_library_child(pid_t real, const void* site) __attribute__((weak));
 extern uint32_t stem_signal_sources;                      /* > 0: a signal is to be expected (a timer runs): no deadlock yet */
 extern uint32_t stem_signal_handlers;                     /* signals that the program handles: one may come from outside */
 

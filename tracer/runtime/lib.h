@@ -160,6 +160,10 @@ void lib_record(const char* what, int64_t result, int error, const void* bytes, 
 /* Replay: what getpid was said to be; -1 before it was asked. */
 pid_t lib_recorded_pid(void);
 
+/* Children: the number that the program was told, and the one that the kernel knows; others are themselves. */
+pid_t lib_real_child(pid_t told);
+pid_t lib_told_child(pid_t real);
+
 /* Puts bytes into the program's memory: as Write events when instrumented code called. Keeps errno. */
 void lib_give(const struct lib_call* call, void* to, const void* bytes, size_t n);
 

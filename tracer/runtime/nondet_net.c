@@ -329,24 +329,31 @@ STEM_EXPORT ssize_t sendto(int fd, const void* from, size_t n, int flags, const 
   return result;
 }
 
-/* --- children: really waited for, also on replay, because they really run; their ids are of this run ------------------------------------ */
-
+/* --- children: really waited for, also on replay, because they really run; then for the one that came in the recorded run -------------- */
 
 static pid_t waited(const struct lib_call* call, pid_t pid, int* status, int options) {
   struct stem_thread* self = stem_current;
-  int how = 0;
-  pid_t result = STEM_REAL(waitpid)(pid, &how, options | WNOHANG);
-  if (result == 0 && !(options & WNOHANG)) {
+  struct lib_answer answer = {0, 0, 0, 0};
+  int how = 0, wait = !(options & WNOHANG);
+  bool fed = lib_fed("waitpid", call->site, &answer);
+  bool blocked = self->library[LIB_BLOCKED]; /* whether it blocked is the recorded run's business */
+  if (pid > 0) pid = lib_real_child(pid);
+  if (fed && answer.result > 0) {
+    pid = lib_real_child((pid_t)answer.result);
+    wait = 1;
+  }
+  pid_t result = fed && answer.result == 0 ? 0 : STEM_REAL(waitpid)(pid, &how, options | WNOHANG);
+  if (result == 0 && wait) {
     stem_outside_begin(self);
-    result = STEM_REAL(waitpid)(pid, &how, options);
+    result = STEM_REAL(waitpid)(pid, &how, options & ~WNOHANG);
     int error = errno;
     stem_outside_end(self);
     self->library[LIB_BLOCKED] = 1;
     errno = error;
   }
   int error = errno;
-  struct lib_answer ignored;
-  lib_fed("waitpid", call->site, &ignored); /* first: whether it blocked is the recorded run's business */
+  if (fed) self->library[LIB_BLOCKED] = blocked;
+  if (result > 0) result = lib_told_child(result);
   lib_record("waitpid", result, result < 0 ? error : 0, &how, sizeof how, call->site);
   if (result > 0 && status) lib_give(call, status, &how, sizeof how);
   errno = error;

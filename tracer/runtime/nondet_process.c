@@ -35,6 +35,36 @@ STEM_EXPORT pid_t getpid(void) {
   return result;
 }
 
+/* --- children: they really run, also on replay, where the program knows them by their recorded numbers -------------------------- */
+
+#define CHILDREN 1024
+static struct { pid_t real, told; } children[CHILDREN];
+static unsigned child_count;
+
+pid_t lib_real_child(pid_t told) {
+  for (unsigned i = child_count < CHILDREN ? child_count : CHILDREN; i-- > 0;)
+    if (children[i].told == told) return children[i].real;
+  return told;
+}
+
+pid_t lib_told_child(pid_t real) {
+  for (unsigned i = child_count < CHILDREN ? child_count : CHILDREN; i-- > 0;)
+    if (children[i].real == real) return children[i].told;
+  return real;
+}
+
+pid_t stem_library_child(pid_t real, const void* site) {
+  struct lib_answer answer = {real, 0, 0, 0};
+  if (!lib_live()) return real;
+  if (lib_fed("child", site, &answer)) {
+    unsigned i = child_count++ % CHILDREN;
+    children[i].real = real;
+    children[i].told = (pid_t)answer.result;
+  }
+  lib_record("child", answer.result, 0, 0, 0, site);
+  return (pid_t)answer.result;
+}
+
 /* --- the environment: what a variable said then, even if it says something else now ------------------------------------------- */
 
 /* Fed-back values stay: a program may keep the pointer. */

@@ -95,17 +95,19 @@ STEM_EXPORT int sem_init(sem_t* s, int shared, unsigned value) {
   return 0;
 }
 
-/* How much a semaphore holds is shared state too: an operation, so that the order with posts and waits is kept. */
+/* How much a semaphore holds is shared state too. What was seen must hold wherever the trace is reordered: told as an
+ * initialisation to the count that it has, which keeps its place among all uses. */
 STEM_EXPORT int sem_getvalue(sem_t* s, int* value) {
   if (!stem_active()) return STEM_REAL(sem_getvalue)(s, value);
   struct stem_thread* self = stem_self();
   const void* site = stem_take_site();
   STEM_ENTER(self);
-  stem_visible(self, STEM_KIND_Yield, s, site, 0, 0, 0);
-  int r = STEM_REAL(sem_getvalue)(s, value);
-  stem_event(self, STEM_KIND_Yield, 0, s, 0, 0, site);
+  stem_visible(self, STEM_KIND_SemInit, s, site, 0, 0, 0);
+  int count = count_of(s);
+  stem_event(self, STEM_KIND_SemInit, STEM_FLAG_TRY, s, (uint64_t)count, 0, site);
   stem_done(self);
-  return r;
+  stem_write(value, (uint32_t)count, 0, sizeof *value, site);
+  return 0;
 }
 
 /* A named semaphore begins with what is in it now. */

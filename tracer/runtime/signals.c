@@ -232,8 +232,12 @@ static int install(int sig, const struct sigaction* action, struct sigaction* ol
 STEM_EXPORT int sigaction(int sig, const struct sigaction* restrict action, struct sigaction* restrict old) {
   struct lib_call call = lib_enter(sigaction);
   LIB_PIN32(call, 0, sig), LIB_PIN(call, 1, action), LIB_PIN(call, 2, old);
+  struct sigaction before;
+  memset(&before, 0, sizeof before);
+  int result = install(sig, action, old ? &before : 0);
+  if (result == 0 && old) lib_give(&call, old, &before, sizeof before);
   lib_leave(sigaction, 0);
-  return install(sig, action, old);
+  return result;
 }
 
 STEM_EXPORT sighandler_t signal(int sig, sighandler_t handler) {
@@ -283,7 +287,7 @@ STEM_EXPORT int kill(pid_t pid, int sig) {
   LIB_PIN32(call, 0, pid), LIB_PIN32(call, 1, sig);
   lib_leave(kill, 0);
   pid_t ours = stem_getpid();
-  if (lib_live() && pid == lib_recorded_pid()) pid = ours;
+  if (lib_live()) pid = pid == lib_recorded_pid() ? ours : pid > 0 ? lib_real_child(pid) : pid;
   if (pid == ours && lib_live() && stem_current->index == 0 && to_itself(sig)) return 0;
   return STEM_REAL(kill)(pid, sig);
 }
@@ -291,7 +295,10 @@ STEM_EXPORT int kill(pid_t pid, int sig) {
 STEM_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
   struct lib_call call = lib_enter(pthread_sigmask);
   LIB_PIN32(call, 0, how), LIB_PIN(call, 1, set), LIB_PIN(call, 2, old);
-  int result = STEM_REAL(pthread_sigmask)(how, set, old);
+  sigset_t before;
+  memset(&before, 0, sizeof before);
+  int result = STEM_REAL(pthread_sigmask)(how, set, &before);
+  if (result == 0 && old) lib_give(&call, old, &before, sizeof before);
   if (lib_live() && stem_current->library[LIB_PENDING] & ~blocked_now()) make_ready(stem_current);
   lib_leave(pthread_sigmask, 0);
   return result;
@@ -300,7 +307,10 @@ STEM_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
 STEM_EXPORT int sigprocmask(int how, const sigset_t* restrict set, sigset_t* restrict old) {
   struct lib_call call = lib_enter(sigprocmask);
   LIB_PIN32(call, 0, how), LIB_PIN(call, 1, set), LIB_PIN(call, 2, old);
-  int result = STEM_REAL(sigprocmask)(how, set, old);
+  sigset_t before;
+  memset(&before, 0, sizeof before);
+  int result = STEM_REAL(sigprocmask)(how, set, &before);
+  if (result == 0 && old) lib_give(&call, old, &before, sizeof before);
   int error = errno;
   if (lib_live() && stem_current->library[LIB_PENDING] & ~blocked_now()) make_ready(stem_current);
   errno = error;

@@ -128,7 +128,10 @@ STEM_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* restri
   LIB_PIN32(call, 0, which), LIB_PIN(call, 1, value), LIB_PIN(call, 2, old);
   if (lib_live() && value)
     __atomic_store_n(&stem_signal_sources, value->it_value.tv_sec || value->it_value.tv_usec, __ATOMIC_RELAXED);
-  int result = STEM_REAL(setitimer)(which, value, old);
+  struct itimerval before;
+  memset(&before, 0, sizeof before);
+  int result = STEM_REAL(setitimer)(which, value, &before);
+  if (result == 0 && old) lib_give(&call, old, &before, sizeof before);
   lib_leave(setitimer, 0);
   return result;
 }

@@ -56,6 +56,7 @@ void stem_thread_drop(struct stem_thread* t);        /* the last one made; pthre
 void stem_threads_reset(struct stem_thread* self);   /* in a forked child: self becomes the main thread */
 void stem_thread_define(struct stem_thread* self, struct stem_thread* t); /* its Thread record */
 void stem_threads_init(void);
+int stem_join(pthread_t thread, void** result, int how, uint64_t deadline, const void* site); /* how: 0 as pthread_join */
 int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument, int c11, const void* site);
 void stem_shadow_free(struct stem_thread* self);
 void stem_fault_thread(struct stem_thread* self);    /* its own signal stack */

@@ -108,6 +108,8 @@ static void next_own_chunk(struct stem_thread* self) {
 
 void stem_append(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
   struct stem_rec* r;
+  /* The watchdog took the token from it while it slept, and what it records now is no visible operation: it must ask first. */
+  if (STEM_UNLIKELY(stem_sched.detached) && self->watchdog && self == stem_current) stem_arrive(self);
   if (STEM_LIKELY(!stem_parallel)) {
     if (STEM_UNLIKELY(__stem_hot.cursor >= __stem_hot.limit)) next_serial_chunk();
     r = __stem_hot.cursor;

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "tracer/runtime/state.h"
+#include "tracer/runtime/access.h"
+#include "tracer/runtime/sync.h"
 #include "tracer/runtime/sys.h"
 
 static struct stem_thread** all;
@@ -134,6 +135,11 @@ static void thread_ends(void* round) {
     pthread_setspecific(end_key, (void*)(left - 1));
     return;
   }
+  if (self->watched) { /* somebody looked whether it has ended, and it had not */
+    stem_visible(self, STEM_KIND_SemPost, &self->watched, 0, 0, 0, 0);
+    stem_event(self, STEM_KIND_SemPost, 0, &self->watched, 0, 0, 0);
+    stem_done(self);
+  }
   stem_visible(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   stem_event(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   stem_stream_close(self);
@@ -145,17 +151,14 @@ static void thread_ends(void* round) {
 static void* run(void* argument) {
   struct stem_thread* self = argument;
   thread_begins(self);
-  if (!stem_parallel) {
-    /* The creator published our Start: wait for the token that comes with it. */
-    while (!__atomic_load_n(&self->go, __ATOMIC_ACQUIRE)) stem_futex_wait(&self->go, 0, -1, 0);
-    __atomic_store_n(&self->go, 0, __ATOMIC_RELAXED);
-    if (self->stop_here) {
-      self->stop_here = 0;
-      __stem_stop_here();
-    }
-  } else {
-    stem_visible(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
+  /* The creator published our Start: wait for the token that comes with it (parallel: for its Create). */
+  while (!__atomic_load_n(&self->go, __ATOMIC_ACQUIRE)) stem_futex_wait(&self->go, 0, -1, 0);
+  __atomic_store_n(&self->go, 0, __ATOMIC_RELAXED);
+  if (self->stop_here) {
+    self->stop_here = 0;
+    __stem_stop_here();
   }
+  if (stem_parallel) stem_visible(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
   stem_event(self, STEM_KIND_Start, 0, 0, 0, 0, 0);
   stem_done(self);
   self->busy--;
@@ -186,13 +189,14 @@ struct stem_thread* stem_adopt(void) {
 
 /* --- create, join, detach ------------------------------------------------------------------------------------------------------------ */
 
+/* Two operations, as in glibc: the handle is there before the new thread runs, so it is written first. */
 int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument, int c11, const void* site) {
   struct stem_thread* self = stem_self();
   int detached = 0;
   if (attr && pthread_attr_getdetachstate(attr, &detached) == 0) detached = detached == PTHREAD_CREATE_DETACHED;
   stem_pin_cpu();
-  stem_visible(self, STEM_KIND_Create, 0, site, 0, 0, 0);
-  if (!stem_parallel) stem_lock(&stem_sched.lock);
+  stem_access_begin(self, STEM_KIND_Write, out, sizeof *out, site);
+  stem_lock(&stem_sched.lock);
   struct stem_thread* child = stem_thread_new(self, 0);
   child->start = start;
   child->argument = argument;
@@ -200,24 +204,32 @@ int stem_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*
   child->busy = 1; /* until its Start: no signal before that */
   child->detached = (uint32_t)detached;
   int r = STEM_REAL(pthread_create)(&child->handle, attr, run, child);
-  if (r) {
-    stem_thread_drop(child);
-  } else {
-    if (out) *out = child->handle;
-    child->pending = (struct stem_pending){.kind = STEM_KIND_Start};
-    child->state = stem_parallel ? STEM_THREAD_RUNNING : STEM_THREAD_PARKED;
-  }
-  if (!stem_parallel) stem_unlock(&stem_sched.lock);
+  if (r) stem_thread_drop(child);
+  stem_unlock(&stem_sched.lock);
   if (r) {
     stem_event(self, STEM_KIND_Yield, 0, 0, (uint64_t)r, 0, site);
-  } else {
-    stem_thread_define(self, child);
-    stem_event(self, STEM_KIND_Create, 0, 0, child->index, 0, site);
-    stem_new_thread_is_there();
-    stem_enables();
+    stem_access_end(self, out, sizeof *out);
+    return r;
   }
+  *out = child->handle;
+  stem_append(self, stem_head(STEM_KIND_Write, sizeof *out, (uint64_t)(uintptr_t)out), child->handle, 0, stem_site_id(site));
+  stem_access_end(self, out, sizeof *out);
+  stem_thread_define(self, child);
+
+  stem_visible(self, STEM_KIND_Create, 0, site, 0, 0, 0);
+  if (!stem_parallel) stem_lock(&stem_sched.lock);
+  child->pending = (struct stem_pending){.kind = STEM_KIND_Start};
+  child->state = stem_parallel ? STEM_THREAD_RUNNING : STEM_THREAD_PARKED;
+  if (!stem_parallel) stem_unlock(&stem_sched.lock);
+  stem_event(self, STEM_KIND_Create, 0, 0, child->index, 0, site);
+  if (stem_parallel) {
+    __atomic_store_n(&child->go, 1, __ATOMIC_RELEASE);
+    stem_futex_wake(&child->go, 1, 0);
+  }
+  stem_new_thread_is_there();
+  stem_enables();
   stem_done(self);
-  return r;
+  return 0;
 }
 
 STEM_EXPORT int pthread_create(pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument) {
@@ -238,7 +250,7 @@ static int has_ended(struct stem_thread* t, uintptr_t index) { return all[index]
 
 enum { JOIN, TRY, TIMED };
 
-static int join(pthread_t thread, void** result, int how, uint64_t deadline, const void* site) {
+int stem_join(pthread_t thread, void** result, int how, uint64_t deadline, const void* site) {
   struct stem_thread* self = stem_self();
   struct stem_thread* child = by_handle(thread);
   if (!child || child == self || child->detached) { /* not ours, or a mistake that the library answers at once */
@@ -249,18 +261,32 @@ static int join(pthread_t thread, void** result, int how, uint64_t deadline, con
     stem_outside_end(self);
     return r;
   }
-  int failed = stem_visible(self, STEM_KIND_Join, 0, site, how == TRY ? 0 : has_ended, child->index, deadline);
-  int ended = child->state == STEM_THREAD_ENDED;
-  if (failed || !ended) {
-    stem_event(self, STEM_KIND_Yield, how == TRY ? STEM_FLAG_TRY : STEM_FLAG_TIMED | STEM_FLAG_TIMEOUT, 0, 0, 0, site);
+  for (;;) {
+    int failed = stem_visible(self, STEM_KIND_Join, 0, site, how == TRY ? 0 : has_ended, child->index, deadline);
+    if (child->state == STEM_THREAD_ENDED && !failed) break;
+    if (how != TRY && !failed) { /* cancelled, perhaps */
+      stem_refused(self, 0, EAGAIN, site);
+      stem_cancellation_point(self);
+      continue;
+    }
+    /* That it still runs is what was seen: in the trace, an end that has not been posted yet (thread_ends does). */
+    child->watched = 1;
+    stem_event(self, STEM_KIND_SemFail, how == TRY ? STEM_FLAG_TRY : STEM_FLAG_TIMED | STEM_FLAG_TIMEOUT, &child->watched, EAGAIN, 0, site);
     stem_done(self);
-    if (!failed && how != TRY) stem_cancellation_point(self);
     return how == TRY ? EBUSY : ETIMEDOUT;
   }
   child->joined = 1;
   int r = STEM_REAL(pthread_join)(thread, result); /* it is on its way out: no wait worth mentioning */
   stem_event(self, STEM_KIND_Join, how == TRY ? STEM_FLAG_TRY : how == TIMED ? STEM_FLAG_TIMED : 0, 0, child->index, 0, site);
   stem_done(self);
+  return r;
+}
+
+/* The same for the program: the result is written into its memory. */
+static int join(pthread_t thread, void** to, int how, uint64_t deadline, const void* site) {
+  void* result = 0;
+  int r = stem_join(thread, &result, how, deadline, site);
+  if (r == 0 && to) stem_write(to, (uint64_t)(uintptr_t)result, 0, sizeof result, site);
   return r;
 }
 
@@ -327,8 +353,18 @@ STEM_EXPORT int pthread_cancel(pthread_t thread) {
   return r;
 }
 
+/* Libraries call this as well; where it was before goes to the program as an event only if the program asked. */
+static void give_old(int* old, int value, const void* site) {
+  if (old && site)
+    stem_write(old, (uint32_t)value, 0, sizeof *old, site);
+  else if (old)
+    *old = value;
+}
+
 STEM_EXPORT int pthread_setcancelstate(int state, int* old) {
-  int r = STEM_REAL(pthread_setcancelstate)(state, old);
+  const void* site = stem_take_site();
+  int before = 0, r = STEM_REAL(pthread_setcancelstate)(state, &before);
+  if (r == 0) give_old(old, before, stem_active() ? site : 0);
   if (stem_on && r == 0) {
     struct stem_thread* self = stem_self();
     self->cancel_disabled = state == PTHREAD_CANCEL_DISABLE;
@@ -346,7 +382,7 @@ STEM_EXPORT int pthread_setcanceltype(int type, int* old) {
   if (!stem_active()) return STEM_REAL(pthread_setcanceltype)(type, old);
   if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
   struct stem_thread* self = stem_self();
-  if (old) *old = self->cancel_async ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+  give_old(old, self->cancel_async ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, stem_take_site());
   if (type == PTHREAD_CANCEL_ASYNCHRONOUS && !self->cancel_async)
     stem_note("asynchronous cancellation is delayed to the thread's next cancellation point while STEM records");
   self->cancel_async = type == PTHREAD_CANCEL_ASYNCHRONOUS;

@@ -1,11 +1,11 @@
 // A lock-free stack whose pop compares the top only: between its read and its compare-and-swap the other thread pops two
 // nodes and pushes the first one back. The swap succeeds and the stack's top is a node that was taken: the ABA problem.
 // CASE aba:
-// SCHEDULE: main:6 main/1:3 main/2:12 main/1:2
+// SCHEDULE: main:8 main/1:3 main/2:12 main/1:2
 // STDOUT: ^top is held by somebody\n$
 // EVENT: ^main/1 rmw top
 // CASE plain:
-// SCHEDULE: main:6 main/1:5
+// SCHEDULE: main:8 main/1:5
 // STDOUT: ^top is free\n$
 // FLAGS: -std=gnu11
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // Two mutexes in opposite order. The schedule lets each thread take its first one: a deadlock, seen and told.
 // CASE forced:
-// SCHEDULE: main:3 main/1:2 main/2:2
+// SCHEDULE: main:5 main/1:2 main/2:2
 // EXIT: 97
 // OUTCOME: deadlock
 // STDERR: deadlock: no thread can go on
@@ -8,7 +8,7 @@
 // STDERR: thread main/2 \(two\) waits to lock a at .*deadlock.c:35 in two, held by thread main/1 \(one\)
 // STDERR: thread main waits to join
 // CASE free:
-// SCHEDULE: main:3 main/1:8 main/2:8
+// SCHEDULE: main:5 main/1:8 main/2:8
 // EXIT: 0
 // OUTCOME: exited
 // STDOUT: ^2\n$

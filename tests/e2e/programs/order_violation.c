@@ -1,12 +1,12 @@
 // A consumer that does not wait for the producer: forced before it, it dereferences a null pointer.
 // CASE before:
-// SCHEDULE: main:3 main/2:2
+// SCHEDULE: main:5 main/2:2
 // EXIT: SIGSEGV
 // OUTCOME: signalled 11
 // EVENT: ^main/2 read message:\d+ = 0
 // EVENT: fault
 // CASE after:
-// SCHEDULE: main:3 main/1:3 main/2:3
+// SCHEDULE: main:5 main/1:3 main/2:3
 // STDOUT: ^x\n$
 #include <pthread.h>
 #include <stdio.h>

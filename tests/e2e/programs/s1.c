@@ -4,19 +4,19 @@
 // INPUT: a=2
 // INPUT: b=2
 // INPUT: c=3
-// SCHEDULE: main:4 main/1:4 main/2:6 main/3:2
+// SCHEDULE: main:7 main/1:4 main/2:6 main/3:2
 // EVENTS: 1T R2(x)=0 W2(z)=2 6F R9(y)=0 R10(x)=0 10F R13(z)=2 W13(x)=1 14F
 // CASE pi2:
 // INPUT: a=1
 // INPUT: b=2
 // INPUT: c=3
-// SCHEDULE: main:4 main/1:5 main/2:6 main/3:2
+// SCHEDULE: main:7 main/1:5 main/2:6 main/3:2
 // EVENTS: 1F R4(x)=0 W4(z)=-2 W5(x)=3 6F R9(y)=0 R10(x)=3 10T R11(z)=-2 W11(y)=-1 14F
 // CASE pi3:
 // INPUT: a=1
 // INPUT: b=2
 // INPUT: c=3
-// SCHEDULE: main:4 main/1:3 main/2:3 main/1:2 main/2:3 main/3:2
+// SCHEDULE: main:7 main/1:3 main/2:3 main/1:2 main/2:3 main/3:2
 // EVENTS: 1F R4(x)=0 W4(z)=-2 6F R9(y)=0 R10(x)=0 10F W5(x)=3 R13(z)=-2 W13(x)=-3 14F
 #include <pthread.h>
 #include <stem.h>

@@ -28,7 +28,7 @@ struct Live {
   uint64_t base = 0, size = 0;  // size 0: the slot is free
   uint32_t id = trace::kNone;
   Type* type = nullptr;
-  bool tainted = false, zeroed = false;
+  bool tainted = false, zeroed = false, exposed = false;
   std::vector<uint8_t> initial;
 
   bool contains(uint64_t address) const { return address - base < size; }

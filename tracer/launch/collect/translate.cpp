@@ -89,6 +89,9 @@ void Translator::record(const stem_rec& r) {
       t.module_begin = r.value;
       t.module_size = r.expr;
       return;
+    case STEM_RAW_Exposed:
+      if (uint32_t slot = live_.find(addr_of(r)); slot != LiveObjects::kNoSlot) live_[slot].exposed = true;
+      return;
     case STEM_RAW_Ticket: return;  // the merge has used it
     default:
       if (kind >= kKinds) return spoil();
@@ -248,6 +251,7 @@ void Translator::explain(const Event& read, Live* live) {
   trace::Shadow::Seen seen = shadow.get(read.addr, read.size);
   unsigned all = (1u << read.size) - 1;
   uint64_t known_bits = trace::width_mask(8u * read.size), expected = seen.value;
+  bool unseen = false;
   if (seen.known != all) {
     known_bits = 0;
     bool begins = live && (live->zeroed || !live->initial.empty()) && shadow.evicted() == 0;
@@ -258,10 +262,12 @@ void Translator::explain(const Event& read, Live* live) {
       } else if (begins && at < live->size && (live->zeroed || at < live->initial.size())) {
         known_bits |= 0xffull << (8 * i);
         if (!live->zeroed) expected |= static_cast<uint64_t>(live->initial[at]) << (8 * i);
+      } else if (live && live->exposed && shadow.evicted() == 0) {
+        unseen = true;  // nobody wrote it, and somebody unseen had the address
       }
     }
   }
-  if (((read.value ^ expected) & known_bits) == 0) return;
+  if (((read.value ^ expected) & known_bits) == 0 && !unseen) return;
   Event e;
   e.kind = Kind::External;
   e.thread = read.thread;
