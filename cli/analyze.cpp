@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/analysis_output.h"
+#include "cli/branches.h"
 #include "cli/command.h"
 #include "explorer/confirm.h"
 #include "explorer/import.h"
@@ -31,6 +32,7 @@ constexpr const char* kExamples = R"(Examples:
   stem analyze 3 5                     runs by their number
   stem analyze run.stemtrace --all     a trace file; explicit and infeasible pairs too
   stem analyze --json > pairs.json     for tools
+  stem analyze --branches              which inputs and schedules lead its branches the other way
   stem analyze --timeout 60            what is not decided by then is unknown
 
 A pair is a definition, a use and a variable. "implicit" means that another schedule or input of the same paths shows it; each
@@ -46,7 +48,7 @@ void on_interrupt(int) {
 struct Options {
   std::vector<std::string> traces;
   std::string state, feasible = "prefix", encoding = "engine", dump, save;
-  bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false;
+  bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false, branches = false;
   double timeout = 0, query = 5;
   uint64_t events = 4000000;
   predictor::AnalysisOptions analysis;
@@ -151,6 +153,23 @@ class Progress {
   std::chrono::steady_clock::time_point next_{};
 };
 
+// --branches: which side each branch did not take, and what would take it.
+nlohmann::json other_sides(const trace::Trace& trace, const std::string& path, const Options& options) {
+  BranchOptions asked;
+  asked.alternates.query_ms = options.analysis.query_ms;
+  asked.alternates.dump = options.dump;
+  asked.alternates.cut = options.analysis.cut;
+  asked.alternates.interrupt = &interrupted;
+  asked.threads = options.analysis.threads;
+  asked.keep = options.save;
+  const std::string why_not = options.no_confirm ? "" : explorer::cannot_replay(trace);
+  if (options.confirm && !why_not.empty()) user_error("{}: cannot confirm: {}", path, why_not);
+  asked.replay = !options.no_confirm && why_not.empty();
+  const std::vector<BranchResult> results = try_branches(trace, asked);
+  if (!options.json) fmt::print("{}\n{}", path, render(trace, results));
+  return {{"trace", path}, {"branches", to_json(trace, results)}};
+}
+
 void analyze_all(Options options) {
   predictor::AnalysisOptions& a = options.analysis;
   a.meaning = options.feasible == "full" ? predictor::Meaning::Full : predictor::Meaning::Prefix;
@@ -170,6 +189,10 @@ void analyze_all(Options options) {
   for (const std::string& path : paths) {
     if (interrupted) break;
     const trace::Trace trace = load(path, options.events, a.cut);
+    if (options.branches) {
+      all.push_back(other_sides(trace, path, options));
+      continue;
+    }
     predictor::AnalysisResult result;
     {
       Progress progress("pairs decided:");
@@ -212,6 +235,7 @@ void add_analyze(CLI::App& app) {
   command->add_option("trace", options->traces, "Trace files or run numbers (default: the latest run)");
   command->add_option("--state", options->state, "State folder (default: .stem)");
   command->add_flag("--json", options->json, "Print everything as JSON");
+  command->add_flag("--branches", options->branches, "Ask about branches instead: which can go the other way, with which inputs and schedule");
   command->add_flag("--all", options->print.all, "List explicit and infeasible pairs too");
   command->add_flag("--stats", options->print.stats, "Print who decided what, and how long it took");
   command->add_option("--feasible", options->feasible, "prefix: only what leads to the use must execute as recorded; full: the whole trace")
