@@ -104,7 +104,7 @@ class Renderer {
       if (!one.is_object()) continue;
       std::string holder = text(one, "holder");
       lines += fmt::format("\n  {} waits to {}{}", thread(text(one, "thread")), operation(one),
-                           holder.empty() ? "" : fmt::format(", held by {}", thread(holder)));
+                           holder.empty() ? "" : fmt::format(", held by {}{}", thread(holder), one.contains("ended") ? ", which has ended" : ""));
     }
     return lines;
   }

@@ -74,23 +74,17 @@ static struct stem_thread* pick(uint64_t cond) {
   return oldest;
 }
 
-STEM_EXPORT int pthread_cond_signal(pthread_cond_t* c) {
-  if (!stem_active()) return STEM_REAL(pthread_cond_signal)(c);
-  struct stem_thread* self = stem_self();
-  const void* site = stem_take_site();
+int stem_cond_signal(struct stem_thread* self, const void* c, const void* site) {
   stem_visible(self, STEM_KIND_Signal, c, site, 0, 0, 0);
   struct stem_thread* t = pick((uint64_t)(uintptr_t)c);
   if (t) wake(t, self);
   stem_event(self, STEM_KIND_Signal, 0, c, t ? 1 + t->index : 0, 0, site);
   stem_enables();
   stem_done(self);
-  return 0;
+  return t != 0;
 }
 
-STEM_EXPORT int pthread_cond_broadcast(pthread_cond_t* c) {
-  if (!stem_active()) return STEM_REAL(pthread_cond_broadcast)(c);
-  struct stem_thread* self = stem_self();
-  const void* site = stem_take_site();
+uint64_t stem_cond_broadcast(struct stem_thread* self, const void* c, const void* site) {
   uint64_t woken = 0;
   stem_visible(self, STEM_KIND_Broadcast, c, site, 0, 0, 0);
   for (uint32_t i = 0; i < stem_live_count; i++)
@@ -101,6 +95,18 @@ STEM_EXPORT int pthread_cond_broadcast(pthread_cond_t* c) {
   stem_event(self, STEM_KIND_Broadcast, 0, c, woken, 0, site);
   stem_enables();
   stem_done(self);
+  return woken;
+}
+
+STEM_EXPORT int pthread_cond_signal(pthread_cond_t* c) {
+  if (!stem_active()) return STEM_REAL(pthread_cond_signal)(c);
+  stem_cond_signal(stem_self(), c, stem_take_site());
+  return 0;
+}
+
+STEM_EXPORT int pthread_cond_broadcast(pthread_cond_t* c) {
+  if (!stem_active()) return STEM_REAL(pthread_cond_broadcast)(c);
+  stem_cond_broadcast(stem_self(), c, stem_take_site());
   return 0;
 }
 

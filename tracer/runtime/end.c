@@ -15,6 +15,8 @@ void stem_finish(enum stem_outcome outcome, int code) {
   if (!stem_on || __atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL)) return;
   if ((uint32_t)stem_getpid() != stem_owner_pid) return; /* a vfork child: its end is not ours */
   struct stem_thread* self = stem_current ? stem_current : stem_thread_at(0);
+  /* A deadlock that the end of a thread left behind: the last event is somebody's who has not ended. */
+  if (self->state == STEM_THREAD_ENDED && stem_live_count) self = stem_live[0];
   stem_sched.over = 1;
   if (stem_parallel) stem_access_freeze(); /* nobody's event comes after the last */
   if (assert_failed && outcome == STEM_SIGNALLED) outcome = STEM_ASSERT_FAILED;

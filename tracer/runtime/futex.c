@@ -1,18 +1,50 @@
-/* Futexes that a program uses itself, through syscall(): std::atomic::wait and hand-made locks.
+/* Futexes that a program or its C++ library uses through syscall(): std::atomic::wait, futures, latches, hand-made locks.
  *
- * The word is read as an atomic read event (that is what decides); the sleep itself is a Yield that is enabled by a wake. So
- * the value carries the order, as it does in the program, and a sleep that nobody ends is a deadlock that is seen.
+ * The kernel looks at the word and goes to sleep in one step, and a wake-up ends the sleep of those who sleep then. That is a
+ * condition variable whose mutex is held for no longer than that, and so it is told: a sleep is Lock, Read of the word (pinned:
+ * it decides), Wait, Wake, Lock, Unlock; a wake-up is Lock, Signal or Broadcast, Unlock. The mutex has no memory of its own;
+ * its address is the word's second byte. So the order of sleeps and wake-ups is in the trace like any other, and a sleep
+ * that nobody ends is a deadlock that is seen.
  * Futexes between processes and the operations on priority inheritance go to the kernel as they are. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 
 #include "tracer/runtime/abi_functions.h"
 #include "tracer/runtime/access.h"
+#include "tracer/runtime/sync.h"
 #include "tracer/runtime/sys.h"
+
+static const void* mutex_of(const uint32_t* word) { return (const char*)word + 1; }
+
+struct stem_thread* stem_futex_holder(uint64_t mutex) {
+  for (uint32_t i = 0; i < stem_live_count; i++)
+    if (stem_live[i]->futex_mutex == mutex) return stem_live[i];
+  return 0;
+}
+
+int stem_futex_free(struct stem_thread* t, uintptr_t mutex) {
+  (void)t;
+  return !stem_futex_holder(mutex);
+}
+
+static void enter(struct stem_thread* self, const uint32_t* word, const void* site) {
+  stem_visible(self, STEM_KIND_Lock, mutex_of(word), site, stem_futex_free, (uintptr_t)mutex_of(word), 0);
+  self->futex_mutex = (uint64_t)(uintptr_t)mutex_of(word);
+  stem_event(self, STEM_KIND_Lock, 0, mutex_of(word), 1, 0, site);
+  stem_done(self);
+}
+
+static void leave(struct stem_thread* self, const uint32_t* word, const void* site) {
+  stem_visible(self, STEM_KIND_Unlock, mutex_of(word), site, 0, 0, 0);
+  self->futex_mutex = 0;
+  stem_event(self, STEM_KIND_Unlock, 0, mutex_of(word), 0, 0, site);
+  stem_done(self);
+}
 
 static int is_woken(struct stem_thread* t, uintptr_t word) {
   (void)word;
-  return t->futex_word == 0;
+  return t->waiting_on == 0;
 }
 
 static long answer(long r) {
@@ -22,39 +54,42 @@ static long answer(long r) {
 }
 
 static long wait(struct stem_thread* self, uint32_t* word, uint32_t expected, uint64_t deadline, const void* site) {
-  /* Reading and going to sleep are one step: nobody runs in between, as in the kernel. */
-  stem_visible(self, STEM_KIND_Read, word, site, 0, 0, 0);
+  unsigned flags = deadline ? STEM_FLAG_TIMED : 0;
+  enter(self, word, site);
+  stem_access_begin(self, STEM_KIND_Read, word, sizeof *word, site);
   uint32_t value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-  stem_append(self, stem_head(STEM_KIND_Read, 4 | STEM_AUX_ATOMIC | STEM_AUX_PINNED, (uint64_t)(uintptr_t)word), value, 0, stem_site_id(site));
-  if (value == expected) {
-    self->futex_word = (uint64_t)(uintptr_t)word;
-    self->wait_order = ++stem_sched.wait_order;
+  stem_append(self, stem_head(STEM_KIND_Read, sizeof *word | STEM_AUX_ATOMIC | STEM_AUX_PINNED, (uint64_t)(uintptr_t)word), value, 0, stem_site_id(site));
+  stem_access_end(self, word, sizeof *word);
+  if (value != expected) {
+    leave(self, word, site);
+    return -EAGAIN;
   }
+  stem_visible(self, STEM_KIND_Wait, word, site, 0, 0, 0);
+  self->waiting_on = (uint64_t)(uintptr_t)word;
+  self->wait_order = ++stem_sched.wait_order;
+  self->woken_by = 0;
+  self->futex_mutex = 0;
+  stem_event(self, STEM_KIND_Wait, flags, word, (uint64_t)(uintptr_t)mutex_of(word), 0, site);
+  stem_enables();
   stem_done(self);
-  if (value != expected) return -EAGAIN;
-  int timed_out = stem_visible(self, STEM_KIND_Yield, word, site, is_woken, (uintptr_t)word, deadline);
-  self->futex_word = 0;
-  stem_event(self, STEM_KIND_Yield, timed_out ? STEM_FLAG_TIMED | STEM_FLAG_TIMEOUT : 0, word, 0, 0, site);
+  int timed_out = stem_visible(self, STEM_KIND_Wake, word, site, is_woken, 0, deadline);
+  self->waiting_on = 0;
+  stem_event(self, STEM_KIND_Wake, flags | (timed_out ? STEM_FLAG_TIMEOUT : 0), word, self->woken_by, 0, site);
   stem_done(self);
+  enter(self, word, site);
+  leave(self, word, site);
   return timed_out ? -ETIMEDOUT : 0;
 }
 
 static long wake(struct stem_thread* self, uint32_t* word, uint32_t count, const void* site) {
   long woken = 0;
-  stem_visible(self, STEM_KIND_Yield, word, site, 0, 0, 0);
-  while ((uint32_t)woken < count) {
-    struct stem_thread* oldest = 0;
-    for (uint32_t i = 0; i < stem_live_count; i++) {
-      struct stem_thread* t = stem_live[i];
-      if (t->futex_word == (uint64_t)(uintptr_t)word && (!oldest || t->wait_order < oldest->wait_order)) oldest = t;
-    }
-    if (!oldest) break;
-    oldest->futex_word = 0;
-    woken++;
+  enter(self, word, site);
+  if (count >= INT_MAX) {
+    woken = (long)stem_cond_broadcast(self, word, site);
+  } else {
+    while ((uint32_t)woken < count && stem_cond_signal(self, word, site)) woken++;
   }
-  stem_event(self, STEM_KIND_Yield, 0, word, 0, 0, site);
-  stem_enables();
-  stem_done(self);
+  leave(self, word, site);
   return woken;
 }
 

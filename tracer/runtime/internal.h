@@ -116,7 +116,7 @@ struct stem_thread {
   uint64_t wait_order;
   uint32_t woken_by;             /* 1 + thread */
   uint32_t barrier_generation;   /* of the barrier it waits at */
-  uint64_t futex_word;           /* that it sleeps on, 0 once woken */
+  uint64_t futex_mutex;          /* futex.c: the mutex that a look at a futex is told as, while held */
   uint32_t signal_ready;         /* an asynchronous signal waits to be delivered to it: it may run for that, whatever it waits for */
   uint32_t cancelled;            /* pthread_cancel was called on it: it may run for that at a cancellation point */
   uint32_t cancel_disabled, cancel_wanted, cancel_async;

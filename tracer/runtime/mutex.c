@@ -17,7 +17,7 @@ static int is_free(const pthread_mutex_t* m) {
   return word == 0;
 }
 
-static int can_lock(struct stem_thread* t, uintptr_t mutex) {
+int stem_can_lock_mutex(struct stem_thread* t, uintptr_t mutex) {
   const pthread_mutex_t* m = (const pthread_mutex_t*)mutex;
   return is_free(m) || ((m->__data.__kind & KIND) && (m->__data.__kind & KIND) != KIND && stem_mutex_owner(m) == t->tid);
 }
@@ -26,7 +26,7 @@ int stem_mutex_lock(struct stem_thread* self, pthread_mutex_t* m, int try_only, 
   unsigned flags = try_only ? STEM_FLAG_TRY : deadline ? STEM_FLAG_TIMED : 0;
   for (;;) {
     int timed_out = (m->__data.__kind & SHARED ? stem_visible_external : stem_visible)(
-        self, STEM_KIND_Lock, m, site, try_only ? 0 : can_lock, (uintptr_t)m, deadline);
+        self, STEM_KIND_Lock, m, site, try_only ? 0 : stem_can_lock_mutex, (uintptr_t)m, deadline);
     int r = ETIMEDOUT;
     if (!timed_out) {
       r = STEM_REAL(pthread_mutex_trylock)(m);
@@ -63,7 +63,7 @@ STEM_EXPORT int pthread_mutex_trylock(pthread_mutex_t* m) {
 static int timed_lock(pthread_mutex_t* m, clockid_t clock, const struct timespec* until, const void* site) {
   struct stem_thread* self = stem_self();
   if (stem_bad_time(until)) {
-    if (!can_lock(self, (uintptr_t)m)) return EINVAL;
+    if (!stem_can_lock_mutex(self, (uintptr_t)m)) return EINVAL;
     return stem_mutex_lock(self, m, 0, 0, site);
   }
   return stem_mutex_lock(self, m, 0, stem_deadline(clock, until), site);

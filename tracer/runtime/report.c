@@ -10,12 +10,21 @@ const char* stem_kind_text(unsigned kind) {
   return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
+/* Also one that has ended with the lock in its hands: the latest of that number. */
+static struct stem_thread* by_tid(int tid) {
+  for (uint32_t i = stem_thread_count; tid && i-- > 0;)
+    if (stem_thread_at(i)->tid == tid) return stem_thread_at(i);
+  return 0;
+}
+
 struct stem_thread* stem_holder_of(struct stem_thread* waiting) {
   const void* object = (const void*)(uintptr_t)waiting->pending.addr;
   switch (waiting->pending.kind) {
-    case STEM_KIND_Lock: return stem_thread_by_tid(stem_mutex_owner(object));
+    case STEM_KIND_Lock:
+      if (waiting->pending.enabled == stem_futex_free) return stem_futex_holder(waiting->pending.addr);
+      return waiting->pending.enabled == stem_can_lock_mutex ? by_tid(stem_mutex_owner(object)) : 0;
     case STEM_KIND_RdLock:
-    case STEM_KIND_WrLock: return stem_thread_by_tid(stem_rwlock_writer(object));
+    case STEM_KIND_WrLock: return by_tid(stem_rwlock_writer(object));
     case STEM_KIND_Join: return stem_thread_at((uint32_t)waiting->pending.arg);
     case STEM_KIND_AtomicBegin: return stem_atomic_owner();
     default: return 0; /* a condition variable, a semaphore, a barrier has no holder */
@@ -47,6 +56,7 @@ void stem_text_threads(struct stem_text* text) {
       if (holder) {
         stem_text_add(text, ",\"holder\":");
         stem_text_json(text, holder->path, __builtin_strlen(holder->path));
+        if (holder->state == STEM_THREAD_ENDED) stem_text_add(text, ",\"ended\":1");
       }
     }
     stem_text_add(text, "}");

@@ -21,4 +21,8 @@ static inline int stem_refused(struct stem_thread* self, const volatile void* ob
 int stem_mutex_lock(struct stem_thread* self, pthread_mutex_t* m, int try_only, uint64_t deadline, const void* site);
 unsigned stem_mutex_depth(const pthread_mutex_t* m);
 
+/* A condition variable, or a futex that is told as one: wakes one waiter (0: there was none), or all (how many). */
+int stem_cond_signal(struct stem_thread* self, const void* c, const void* site);
+uint64_t stem_cond_broadcast(struct stem_thread* self, const void* c, const void* site);
+
 #endif

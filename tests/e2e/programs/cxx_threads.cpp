@@ -1,6 +1,5 @@
 // std::thread, mutex, lock_guard, condition_variable, atomic, call_once, a function-local static, shared_mutex, promise.
 // FLAGS: -std=c++17
-// DIVERGES: _M_i 648 488, libstdc++ waits for a promise by polling a futex word; how often it polls is not in the trace
 // STDOUT: ^300 12 1 5 1 6\n$
 // EVENT: lock
 // EVENT: wait

@@ -136,7 +136,8 @@ std::string Modules::function(uint64_t return_address) const {
     if (!m.program || return_address <= m.bias) continue;
     const trace::ProgramFunction* f = m.program->function_at(return_address - 1 - m.bias);
     if (!f) continue;
-    int status = 0;
+    int status = f->name.starts_with("_Z") ? 0 : -1;  // a function called t is not an unsigned short
+    if (status != 0) return f->name;
     std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(f->name.c_str(), nullptr, nullptr, &status), std::free);
     std::string name = status == 0 && plain ? plain.get() : f->name;
     if (status == 0) name = name.substr(0, name.find('('));
