@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "tracer/launch/launch.h"
 #include "tracer/launch/state.h"
+#include "tracer/launch/tracer.h"
 
 namespace stem::cli {
 
@@ -117,6 +118,16 @@ void check_ptrace(Checkup& checkup) {
     checkup.good("ptrace", "a debugger may start programs");
 }
 
+// For programs that cannot be compiled with stem-cc.
+void check_valgrind(Checkup& checkup) {
+  const std::string version = first_line("valgrind --version");
+  const std::string missing = launch::missing_part(launch::Tracer::Valgrind);
+  if (version.empty()) return checkup.bad(Need::Optional, "Valgrind recorder", "valgrind is not installed: programs that stem-cc has not compiled cannot be recorded", "", "valgrind");
+  if (missing.empty()) return checkup.good("Valgrind recorder", version);
+  checkup.bad(Need::Optional, "Valgrind recorder", fmt::format("{} is missing", missing),
+              fmt::format("it was not built: it needs the libraries and headers of valgrind 3.19 when STEM is built; here is {}", version));
+}
+
 int doctor(const std::string& state) {
   Checkup checkup;
   std::string libraries = launch::library_folder();
@@ -132,7 +143,7 @@ int doctor(const std::string& state) {
   check_disk(checkup, launch::State(state).folder());
   check_tool(checkup, Need::Optional, "gdb", {"gdb"}, "stem replay --gdb needs it", "gdb");
   check_ptrace(checkup);
-  check_tool(checkup, Need::Optional, "valgrind", {"valgrind"}, "only for programs that cannot be compiled with stem-cc", "valgrind");
+  check_valgrind(checkup);
   return checkup.finish();
 }
 

@@ -12,6 +12,7 @@
 #include "tracer/launch/message.h"
 #include "tracer/launch/state.h"
 #include "tracer/launch/summary.h"
+#include "tracer/launch/tracer.h"
 #include "util/error.h"
 
 namespace stem::cli {
@@ -28,6 +29,7 @@ constexpr const char* kExamples = R"(Examples:
   stem record --input n=3 --input 'key="abc"' ./prog     values for stem_input() and its like
   stem record --test witness.stemtest             inputs and schedule of a test file
   stem record make check                          every instrumented program that a command starts
+  gcc -g -O2 prog.c -o prog && stem record ./prog   a program as it is: under Valgrind (docs/valgrind.md)
 
 The program's output, exit code and signals are its own. Traces: .stem/traces/, listed in .stem/runs.jsonl.
 Without the launcher: STEM_RECORD=folder ./prog)";
@@ -154,6 +156,11 @@ void record(const RecordOptions& options) {
                  options.schedule.empty() ? options.test : options.schedule, test.build_id, binary, found.empty() ? "none" : found);
   }
 
+  const bool valgrind = launch::choose_tracer(binary, run.tracer) == launch::Tracer::Valgrind;
+  if (valgrind && run.mode == "parallel") user_error("--parallel needs a program compiled with stem-cc: Valgrind runs one thread at a time");
+  if (valgrind && (!test.inputs.empty() || !test.options.empty()))
+    user_error("inputs need a program compiled with stem-cc: Valgrind records no expressions, so nothing can be solved for them");
+
   launch::RunResult worst;
   worst.exited = true;
   bool whole = true;
@@ -162,7 +169,7 @@ void record(const RecordOptions& options) {
     for (const auto& process : result.processes) whole &= keep(options, test, run, process, result, result.processes.size() == 1);
     if (result.processes.empty()) {
       bool elf = !binary.empty() && !launch::is_instrumented(binary);
-      fmt::print(stderr, "stem: nothing was recorded: {} {}; it {}.\nstem: compile with stem-cc or stem-c++ in place of the compiler, for example CC=stem-cc make\n",
+      fmt::print(stderr, "stem: nothing was recorded: {} {}; it {}.\nstem: compile with stem-cc or stem-c++ in place of the compiler, for example CC=stem-cc make; or record it as it is, compiled with -g, by --tracer valgrind\n",
                  test.program, elf ? "has no STEM inside and started nothing that has" : "ended before its recorder began", ended_text(result));
       throw CLI::RuntimeError(2);
     }
@@ -188,6 +195,8 @@ void add_record(CLI::App& app) {
   command->add_option("--seed", options->run.seed, "Of the scheduler's choices")->capture_default_str();
   command->add_option("--switch", options->run.switch_one_in, "default, random: switch threads at one visible operation in N")->type_name("N");
   command->add_option("--depth", options->run.depth, "pct: number of priority changes")->type_name("N");
+  command->add_option("--tracer", options->run.tracer, "compiled: by stem-cc; valgrind: for a program as it is, compiled with -g (default: as the program needs)")
+      ->check(CLI::IsMember({"compiled", "valgrind"}));
   command->add_flag("--parallel", options->parallel, "Threads run freely on all cores (short for --mode parallel)");
   command->add_option("--schedule", options->schedule, "Follow the schedule of this test file, then run on")->type_name("FILE");
   command->add_option("--test", options->test, "Inputs, schedule and program of this test file")->type_name("FILE");

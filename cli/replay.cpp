@@ -14,6 +14,7 @@
 #include "tracer/launch/launch.h"
 #include "tracer/launch/message.h"
 #include "tracer/launch/state.h"
+#include "tracer/launch/tracer.h"
 #include "util/error.h"
 
 namespace stem::cli {
@@ -49,6 +50,7 @@ struct Subject {
   uint64_t events = 0;
   bool cut = false;         // the recording does not reach the end of the run
   bool expressions = true;
+  std::string tracer;       // that recorded it; empty: as the program needs
 };
 
 // Streams the trace: its schedule is far smaller than its events. `stop`: how many visible operations precede event `until`.
@@ -84,6 +86,7 @@ void read_trace(Subject& subject, uint64_t until, uint64_t* stop) {
   subject.events = reader.recovery().events;
   subject.cut = !reader.recovery().complete || reader.outcome() == trace::Outcome::Truncated;
   subject.expressions = reader.meta().semantics;
+  subject.tracer = reader.meta().recorder;
 }
 
 Subject find_subject(const ReplayOptions& options, uint64_t* stop) {
@@ -124,7 +127,7 @@ void check_program(const Subject& subject, bool any_build) {
   const trace::Test& test = subject.test;
   std::string binary = launch::find_program(test.program);
   if (binary.empty()) user_error("cannot replay {}: {}: no such file", subject.name, test.program);
-  if (!launch::is_instrumented(binary)) user_error("{} has no STEM inside: compile it with stem-cc or stem-c++", binary);
+  if (const std::string why = launch::why_not_recorded(binary); !why.empty()) user_error("cannot replay {}: {}", subject.name, why);
   if (test.build_id.empty() || any_build) return;
   std::string found = launch::build_id(binary);
   if (found != test.build_id)
@@ -185,8 +188,11 @@ void replay(const ReplayOptions& options) {
   run.mode = "guided";
   run.foreground = true;
   run.expressions = subject.expressions;
+  run.tracer = subject.tracer;
   run.quiet = options.quiet;
   run.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
+  if (options.gdb && launch::choose_tracer(launch::find_program(subject.test.program), "") == launch::Tracer::Valgrind)
+    user_error("--gdb needs a program compiled with stem-cc: this one runs under Valgrind");
   if (options.gdb) {
     run.wrapper = gdb_command(options);
     run.stop = stop == UINT64_MAX ? "last" : std::to_string(stop);

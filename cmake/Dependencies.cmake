@@ -11,6 +11,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ELF REQUIRED IMPORTED_TARGET libelf)
+pkg_check_modules(DW REQUIRED IMPORTED_TARGET libdw)
 pkg_check_modules(Z3 REQUIRED IMPORTED_TARGET z3)
 
 # The compiler behind stem-cc: the LLVM the pass is built against.

@@ -11,6 +11,7 @@
 #include "trace/reader.h"
 #include "tracer/launch/ending.h"
 #include "tracer/launch/launch.h"
+#include "tracer/launch/tracer.h"
 #include "tracer/launch/message.h"
 #include "util/error.h"
 
@@ -53,6 +54,7 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
   options.mode = "guided";
   options.output = folder;
   options.quiet = true;
+  options.tracer = trace.meta.recorder;
   options.timeout = timeout;
   try {
     const launch::RunResult run = launch::run(test, options);
@@ -75,12 +77,12 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
 }  // namespace
 
 std::string cannot_replay(const trace::Trace& trace) {
-  if (trace.meta.recorder != "compiled") return "its recorder cannot replay";
+  if (trace.meta.recorder != "compiled" && trace.meta.recorder != "valgrind") return "its recorder cannot replay";
   const std::string program = program_of(trace);
   std::error_code error;
   if (program.empty() || !fs::is_regular_file(program, error)) return fmt::format("{} is not there", program.empty() ? "the program" : program);
   try {
-    if (!launch::is_instrumented(program)) return fmt::format("{} was not compiled with stem-cc", program);
+    if (const std::string why = launch::why_not_recorded(program); !why.empty()) return why;
     if (!trace.meta.build_id.empty() && launch::build_id(program) != trace.meta.build_id)
       return fmt::format("{} has been rebuilt since", program);
   } catch (const UserError& e) {

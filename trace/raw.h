@@ -45,7 +45,8 @@ enum {
                              two stand at most the Expr records that the written value needs, never a visible event */
   STEM_RAW_Blob,          /* value: length; aux: enum stem_blob; the bytes follow in (length + 23) / 24 records */
   STEM_RAW_Module,        /* a loaded ELF object: addr: load bias; value: address of its first site record; expr: number of
-                             bytes of site records; then a blob: its path. Before the first record that uses its sites. */
+                             bytes of site records; then a blob: its path. Before the first record that uses its sites. Of a
+                             binary that nobody prepared: the address and size of its code, whose addresses are its sites */
   STEM_RAW_Ticket,        /* value: position of the next record in the total order (parallel streams) */
   STEM_RAW_Exposed,       /* addr: somewhere in an object that was given to code which is not recorded */
 };
@@ -91,7 +92,8 @@ enum stem_blob {
   STEM_BLOB_THREAD_PATH,
   STEM_BLOB_THREAD_START,
   STEM_BLOB_MODULE_PATH,
-  STEM_BLOB_CALLERS, /* after an Alloc event: up to four return addresses, 8 bytes each, innermost first */
+  STEM_BLOB_CALLERS, /* after an Alloc event: up to four return addresses, 8 bytes each, innermost first; of a frame of the stack
+                        that a recorder of binaries reports: its canonical frame address */
   STEM_BLOB_META,    /* JSON: trace::Meta, at the start of the stream */
   STEM_BLOB_MESSAGE, /* a line for the person at the terminal: deadlock report, divergence; JSON, see tracer/launch */
 };

@@ -33,6 +33,8 @@ enum stem_site_kind {
   STEM_SITE_FREE,
   STEM_SITE_STACK,  /* a local variable comes to life; text: its name; layout */
   STEM_SITE_PIN,    /* where an unmodelled operation holds its operands */
+  STEM_SITE_CODE,   /* never in a file: an instruction of a binary that nobody prepared; layout: of its function's frame, whose
+                       end is the canonical frame address; text: told by what it accesses first */
 };
 
 struct stem_site {

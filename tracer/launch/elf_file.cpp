@@ -75,6 +75,22 @@ bool is_instrumented(const std::string& program) {
   return each_section(file, [](std::string_view name, const Elf64_Shdr&) { return name == STEM_SITES_SECTION || name == STEM_BITCODE_SECTION; });
 }
 
+ElfFacts elf_facts(const std::string& program) {
+  Mapped file(program);
+  ElfFacts facts;
+  const Elf64_Ehdr* header = file.at<Elf64_Ehdr>(0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) return facts;
+  facts.elf = true;
+  for (unsigned i = 0; i < header->e_phnum; ++i) {
+    const Elf64_Phdr* segment = file.at<Elf64_Phdr>(header->e_phoff + i * sizeof(Elf64_Phdr));
+    facts.dynamic |= segment && segment->p_type == PT_INTERP;
+  }
+  facts.debug = each_section(file, [](std::string_view name, const Elf64_Shdr&) { return name == ".debug_info" || name == ".zdebug_info"; });
+  const std::string id = facts.debug ? "" : build_id(program);
+  if (id.size() > 2) facts.debug = access(("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug").c_str(), R_OK) == 0;
+  return facts;
+}
+
 std::string build_id(const std::string& program) {
   Mapped file(program);
   std::string id;

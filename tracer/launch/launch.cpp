@@ -20,6 +20,7 @@
 #include "tracer/launch/plan_file.h"
 #include "tracer/launch/process.h"
 #include "tracer/launch/summary.h"
+#include "tracer/launch/tracer.h"
 #include "util/error.h"
 
 extern char** environ;
@@ -157,11 +158,15 @@ RunResult run(const trace::Test& test, const Options& options) {
   write_file(scratch.path() / "plan", plan_bytes(test, options, libraries));
 
   StartOptions start_options;
+  const std::string binary = find_program(test.program);
+  const Tracer tracer = choose_tracer(binary, options.tracer);
   start_options.command = options.wrapper;
+  for (const std::string& word : tracer_command(tracer)) start_options.command.push_back(word);
   start_options.command.push_back(test.program);
   if (!test.argv.empty()) start_options.command.insert(start_options.command.end(), test.argv.begin() + 1, test.argv.end());
-  if (options.wrapper.empty() && !test.argv.empty()) start_options.name = test.argv[0];
+  if (start_options.command.size() == 1 + (test.argv.empty() ? 0 : test.argv.size() - 1) && !test.argv.empty()) start_options.name = test.argv[0];
   start_options.environment = environment_of(options, scratch.path());
+  for (const std::string& entry : tracer_environment(tracer)) start_options.environment.push_back(entry);
   start_options.cwd = test.cwd;
   start_options.quiet = options.quiet;
 

@@ -1,4 +1,4 @@
-// Runs a program under the compiled recorder and says what came of it.
+// Runs a program under a recorder and says what came of it.
 //
 // One run: a scratch folder with the plan file (trace/plan.h), the program started with STEM_PLAN and STEM_RECORD set, its
 // input, output, terminal, signals, exit code untouched; then the wait for the collectors, which hold a lock on their
@@ -28,6 +28,7 @@ struct Options {
   bool quiet = false;             // the program reads nothing and its output is thrown away
   bool foreground = false;        // signals sent to us go on to the program (one run at a time only)
   std::string stop;               // "last", or the number of a visible operation: __stem_stop_here() is called there
+  std::string tracer;             // "compiled", "valgrind"; empty: as the program wants it (tracer/launch/tracer.h)
   std::vector<std::string> wrapper;  // put before the program: {"gdb", "--args"}; found by PATH
   std::vector<std::string> environment;  // NAME=VALUE, besides our own
 };
@@ -56,6 +57,14 @@ struct RunResult {
 // Throws UserError when the program cannot be started. A program that records nothing gives no processes: whether that is
 // an error is the caller's to say.
 RunResult run(const trace::Test& test, const Options& options);
+
+// What kind of file a program is; throws UserError when it cannot be read.
+struct ElfFacts {
+  bool elf = false;      // for this machine
+  bool dynamic = false;  // has an interpreter: libraries can be loaded into it
+  bool debug = false;    // debug information, inside or where gdb looks for it
+};
+ElfFacts elf_facts(const std::string& program);
 
 // Whether STEM is inside an ELF file; throws UserError when the file cannot be read.
 bool is_instrumented(const std::string& program);

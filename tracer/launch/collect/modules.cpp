@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "trace/code_key.h"
+#include "trace/site_record.h"
 #include "util/error.h"
 
 namespace stem::collect {
@@ -92,10 +94,14 @@ void Modules::add(const std::string& path, uint64_t bias, uint64_t sites_begin, 
   for (Module& m : modules_) {
     if (m.path == path && m.bias == bias && m.sites_begin == sites_begin && m.sites_size == sites_size) return;
   }
-  Module module{path, bias, sites_begin, sites_size, nullptr, nullptr};
+  Module module{path, bias, sites_begin, sites_size, nullptr, nullptr, nullptr, {}};
   try {
     module.program = std::make_unique<trace::Program>(trace::Program::open(path));
     module.image = std::make_unique<Image>(path);
+    if (!module.program->instrumented()) {
+      module.debug = std::make_unique<DebugInfo>(path);
+      if (!module.debug->present()) problems_.push_back(fmt::format("{} has no debug information: its lines and variables have no names (compile with -g)", path));
+    }
     if (modules_.empty()) build_id_ = module.program->build_id();
   } catch (const UserError& error) {
     problems_.push_back(fmt::format("the names in {} cannot be read: {}", path, error.what()));
@@ -107,6 +113,11 @@ const trace::ProgramSite* Modules::site(uint32_t low) const {
   for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
     uint32_t distance = low - static_cast<uint32_t>(m->sites_begin);
     if (distance >= m->sites_size || !m->program) continue;
+    if (m->debug) {
+      auto [known, added] = m->code_sites.try_emplace(low);
+      if (added) known->second = code_site(*m, m->sites_begin + distance);
+      return &known->second;
+    }
     auto found = m->program->sites().find(m->sites_begin + distance - m->bias);
     if (found != m->program->sites().end()) return &found->second;
   }
@@ -116,15 +127,52 @@ const trace::ProgramSite* Modules::site(uint32_t low) const {
 std::optional<uint32_t> Modules::site_with_key(uint64_t key) const {
   for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
     if (!m->program) continue;
+    for (uint64_t at = 0; m->debug && at < m->sites_size; ++at)
+      if (stem_code_key(m->path.c_str(), m->sites_begin + at - m->bias) == key) return static_cast<uint32_t>(m->sites_begin + at);
     for (const auto& [address, site] : m->program->sites())
       if (site.key == key) return static_cast<uint32_t>(address + m->bias);
   }
   return std::nullopt;
 }
 
+// Its layout is that of the function's frame: fields by their distance from the end, the canonical frame address.
+trace::ProgramSite Modules::code_site(const Module& module, uint64_t address) {
+  const uint64_t offset = address - module.bias;
+  trace::ProgramSite site = module.debug->place(offset);
+  site.key = stem_code_key(module.path.c_str(), offset);
+  site.kind = STEM_SITE_CODE;
+  std::string members;
+  int64_t size = 0;
+  const auto locals = module.debug->locals(offset);
+  for (const auto& local : locals) size = std::max(size, -local.offset);
+  size = (size + 15) / 16 * 16;
+  for (const auto& local : locals) {
+    if (local.offset >= 0) continue;
+    const std::string name = local.name.substr(local.name.rfind("::") + 2);
+    members += fmt::format("{}{}@{}+{}", members.empty() ? "" : ",", name, size + local.offset, local.size);
+    members += local.layout.substr(std::min(local.layout.find_first_not_of("0123456789"), local.layout.size()));
+  }
+  if (!members.empty()) site.layout = fmt::format("{}{{{}}}", size, members);
+  return site;
+}
+
+std::optional<Modules::Global> Modules::code_global(const Module& module, uint64_t address) const {
+  const auto& globals = module.debug->globals();
+  const uint64_t offset = address - module.bias;
+  auto after = std::upper_bound(globals.begin(), globals.end(), offset, [](uint64_t a, const trace::ProgramVariable& v) { return a < v.address; });
+  if (after == globals.begin()) return std::nullopt;
+  const trace::ProgramVariable& v = *std::prev(after);
+  if (offset - v.address >= v.size) return std::nullopt;
+  return Global{&v, v.address + module.bias, module.image.get(), module.bias};
+}
+
 std::optional<Modules::Global> Modules::global(uint64_t address) const {
   for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) {
     if (!m->program || address < m->bias) continue;
+    if (m->debug) {
+      if (auto global = code_global(*m, address)) return global;
+      continue;
+    }
     const trace::ProgramVariable* v = m->program->variable_at(address - m->bias);
     if (v && !v->tls && v->address && v->size) return Global{v, v->address + m->bias, m->image.get(), m->bias};
   }

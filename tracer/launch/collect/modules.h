@@ -1,13 +1,16 @@
-// The ELF objects of the recorded process: its sites, its global variables and what they start with, its functions.
+// The ELF objects of the recorded process: its sites, its global variables and what they start with, its functions. A module that
+// stem-cc has not compiled has instructions for sites, and all names come from its debug information.
 // Everything is looked up when it is first needed: a program has far more of these than a run touches.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "trace/program.h"
+#include "tracer/launch/collect/dwarf.h"
 
 namespace stem::collect {
 
@@ -67,8 +70,13 @@ class Modules {
     uint64_t bias, sites_begin, sites_size;
     std::unique_ptr<trace::Program> program;
     std::unique_ptr<Image> image;
+    std::unique_ptr<DebugInfo> debug;                  // of a module without sites of its own
+    std::map<uint32_t, trace::ProgramSite> code_sites; // made when asked for
   };
-  std::vector<Module> modules_;
+  static trace::ProgramSite code_site(const Module& module, uint64_t address);
+  std::optional<Global> code_global(const Module& module, uint64_t address) const;
+
+  mutable std::vector<Module> modules_;
   std::string build_id_;
   std::vector<std::string> problems_;
 };

@@ -19,6 +19,7 @@ struct Type {
   std::string name;
   const Layout* layout = nullptr;       // nullptr: unknown; fields are then told by what the site says
   bool array = false;                   // several elements of the layout
+  bool frame = false;                   // of a function: fields are local variables
   std::vector<uint32_t> variable;       // by field; kNone: not yet asked for
   std::unordered_map<uint32_t, uint32_t> by_path;
   uint32_t last_path = trace::kNone, last_variable = trace::kNone;
@@ -29,6 +30,7 @@ struct Live {
   uint32_t id = trace::kNone;
   Type* type = nullptr;
   bool tainted = false, zeroed = false, exposed = false;
+  uint64_t shift = 0;  // of a frame: what to add to an offset to have that of the layout
   std::vector<uint8_t> initial;
 
   bool contains(uint64_t address) const { return address - base < size; }

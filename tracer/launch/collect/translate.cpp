@@ -111,7 +111,7 @@ void Translator::memory(const stem_rec& r, Kind kind) {
   e.addr = addr_of(r);
   e.value = r.value & trace::width_mask(8 * size);
   e.thread = t.id != kNone ? t.id : thread_id();
-  e.site = site(r.site);
+  e.site = site(r.site, e.addr);
   e.flags = static_cast<uint16_t>((aux & STEM_AUX_ATOMIC ? trace::kAtomic : 0) | (aux & STEM_AUX_PINNED && kind != Kind::Write ? trace::kPinned : 0));
   uint32_t slot;
   locate(e, slot);
@@ -155,12 +155,20 @@ void Translator::locate(Event& e, uint32_t& slot) {
 uint32_t Translator::variable(Live& live, uint64_t address, trace::SiteId site) {
   Type& type = *live.type;
   if (type.layout) {
-    uint64_t offset = address - live.base;
+    uint64_t offset = address - live.base + live.shift;
     if (type.array) offset %= type.layout->size();
+    if (type.frame && offset >= type.layout->size()) return new_variable(type.name);
     uint32_t field = type.layout->field(offset);
     uint32_t& found = type.variable[field];
-    if (found == kNone) found = new_variable(type.name + (type.array ? "[]" : "") + type.layout->path(field));
+    if (found == kNone) {
+      std::string path = type.layout->path(field);
+      if (type.frame && !path.empty()) path.replace(0, 1, "::");
+      found = new_variable(type.name + (type.array ? "[]" : "") + path);
+    }
     return found;
+  }
+  if (sites_[site].program && sites_[site].program->kind == STEM_SITE_CODE && live.size > 8 && live.size <= 64) {
+    return new_variable(fmt::format("{}+{}", type.name, address - live.base));  // no types there: fields by their offset
   }
   uint32_t path = sites_[site].path;
   if (path == type.last_path) return type.last_variable;
@@ -209,19 +217,20 @@ uint32_t Translator::find_object(uint64_t address, trace::SiteId) {
   return new_object(std::move(o), layout);
 }
 
-uint32_t Translator::new_object(trace::Object object, const std::string& layout_text) {
+uint32_t Translator::new_object(trace::Object object, const std::string& layout_text, bool frame) {
   ended_.clear();
   uint32_t slot = live_.add(object.base, object.size, ended_);
   for (uint32_t id : ended_) drop(id);
   auto& layout = layouts_[layout_text];
   if (!layout) layout = std::make_unique<Layout>(layout_text);
   uint64_t each = layout->size();
-  bool array = each && object.size >= 2 * each && object.size % each == 0;
-  auto& type = types_[object.name + (array ? "[]\n" : "\n") + layout_text];
+  bool array = !frame && each && object.size >= 2 * each && object.size % each == 0;
+  auto& type = types_[object.name + (array ? "[]\n" : frame ? "::\n" : "\n") + layout_text];
   if (!type) {
     type = std::make_unique<Type>();
     type->name = object.name;
     type->array = array;
+    type->frame = frame;
     if (each) {
       type->layout = layout.get();
       type->variable.assign(layout->fields(), kNone);

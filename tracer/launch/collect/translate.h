@@ -89,12 +89,12 @@ class Translator {
   void define_thread(uint32_t index, uint32_t parent, const std::string& path, std::string start);
   trace::ThreadId thread_id();
 
-  trace::SiteId site(uint32_t low);
-  trace::SiteId resolve_site(uint32_t low);
+  trace::SiteId site(uint32_t low, uint64_t address = 0);  // address: what it accesses
+  trace::SiteId resolve_site(uint32_t low, uint64_t address);
   void message(const std::string& text);
   void locate(trace::Event& event, uint32_t& slot);
   uint32_t find_object(uint64_t address, trace::SiteId site);
-  uint32_t new_object(trace::Object object, const std::string& layout);
+  uint32_t new_object(trace::Object object, const std::string& layout, bool frame = false);
   uint32_t variable(Live& live, uint64_t address, trace::SiteId site);
   uint32_t new_variable(const std::string& name);
   uint32_t whole(uint32_t variable);

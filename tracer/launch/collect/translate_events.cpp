@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "trace/meta_json.h"
+#include "trace/site_record.h"
 #include "tracer/launch/collect/translate.h"
 #include "util/error.h"
 
@@ -13,15 +14,16 @@ using trace::Event;
 using trace::Kind;
 using trace::kNone;
 
-trace::SiteId Translator::site(uint32_t low) {
+trace::SiteId Translator::site(uint32_t low, uint64_t address) {
   if (low == 0) return 0;
-  auto& line = site_cache_[low / 8 * 0x9e3779b1u >> 20];
+  auto& line = site_cache_[low * 0x9e3779b1u >> 20];
   if (line.first == low) return line.second;
-  line = {low, resolve_site(low)};
+  line = {low, resolve_site(low, address)};
   return line.second;
 }
 
-trace::SiteId Translator::resolve_site(uint32_t low) {
+// An instruction of a binary that nobody prepared reads as the variable that it accessed first.
+trace::SiteId Translator::resolve_site(uint32_t low, uint64_t address) {
   auto [found, added] = site_ids_.try_emplace(low, 0);
   if (!added) return found->second;
   const trace::ProgramSite* program = modules_.site(low);
@@ -29,8 +31,13 @@ trace::SiteId Translator::resolve_site(uint32_t low) {
     site_ids_.erase(found);  // its module may come later
     return 0;
   }
-  trace::SiteId id = writer_.add_site(*program);
-  found->second = id;
+  trace::Site named = *program;
+  if (program->kind == STEM_SITE_CODE && address) {
+    uint32_t slot = find_object(address, 0);
+    if (slot != LiveObjects::kNoSlot) named.text = variable_names_[variable(live_[slot], address, 0)];
+  }
+  trace::SiteId id = writer_.add_site(named);
+  site_ids_[low] = id;
   auto [path, new_path] = paths_.try_emplace(program->path, static_cast<uint32_t>(path_names_.size()));
   if (new_path) path_names_.push_back(program->path);
   sites_.resize(id + 1);
@@ -84,7 +91,7 @@ void Translator::other(const stem_rec& r, Kind kind) {
   e.addr = r.head & 0xffffffffffffull;
   e.value = r.value;
   e.thread = t.id != kNone ? t.id : thread_id();
-  e.site = site(r.site);
+  e.site = site(r.site, kind == Kind::Alloc || kind == Kind::Free ? 0 : e.addr);
   e.flags = static_cast<uint16_t>(flags);
   switch (kind) {
     case Kind::Branch: case Kind::Pin: case Kind::Assert:
@@ -165,7 +172,11 @@ void Translator::allocate(Event& e) {
   o.site = e.site;
   o.zeroed = e.flags & trace::kZeroed;
   if (writer_.next_event() < kNone) o.born = static_cast<uint32_t>(writer_.next_event());
-  if (o.kind == trace::ObjectKind::Stack) {
+  const bool frame = o.kind == trace::ObjectKind::Stack && s && s->kind == STEM_SITE_CODE;
+  const uint64_t frame_end = frame && !callers_.empty() ? callers_[0] : 0;
+  if (frame) {
+    o.name = s->function;
+  } else if (o.kind == trace::ObjectKind::Stack) {
     o.name = s ? s->function + "::" + s->text : "a local variable";
   } else {
     std::string where = s ? fmt::format("{}:{}", s->function, s->line) : "";
@@ -180,7 +191,10 @@ void Translator::allocate(Event& e) {
     o.name = "heap(" + where + ")";
   }
   o.identity = ordinal(o.name + "@" + thread_->path + "#");
-  uint32_t slot = new_object(std::move(o), s ? s->layout : "");
+  const std::string layout = !s || (s->kind == STEM_SITE_CODE && !frame) || (frame && !frame_end) ? "" : s->layout;
+  const uint64_t base = o.base;
+  uint32_t slot = new_object(std::move(o), layout, frame);
+  if (frame && live_[slot].type->layout) live_[slot].shift = live_[slot].type->layout->size() - (frame_end - base);
   e.object = live_[slot].id;
   writer_.add_event(e);
 }

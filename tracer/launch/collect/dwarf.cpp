@@ -1,0 +1,294 @@
+#include "tracer/launch/collect/dwarf.h"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "util/error.h"
+
+namespace stem::collect {
+
+namespace {
+
+constexpr int kMaxDepth = 12;
+constexpr size_t kMaxLayout = 20000;
+
+std::string plain_name(const char* linkage) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(linkage, nullptr, nullptr, &status), std::free);
+  std::string name = status == 0 && plain ? plain.get() : linkage;
+  if (status != 0) return name;
+  int depth = 0;  // without parameters; those of templates stay
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    if (name[i] == '(' && depth == 0 && i > 0 && name.compare(i, 2, "()") != 0 && name.compare(i, 11, "(anonymous ") != 0) return name.substr(0, i);
+    if (name.compare(i, 2, "()") == 0 && depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+bool peel(Dwarf_Die* die, Dwarf_Die* type) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die outer;
+  if (!dwarf_attr_integrate(die, DW_AT_type, &attribute) || !dwarf_formref_die(&attribute, &outer)) return false;
+  return dwarf_peel_type(&outer, type) == 0;
+}
+
+uint64_t size_of(Dwarf_Die* type) {
+  Dwarf_Word size = 0;
+  return dwarf_aggregate_size(type, &size) == 0 ? size : 0;
+}
+
+int64_t member_offset(Dwarf_Die* member) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute)) return dwarf_formudata(&attribute, &value) == 0 ? static_cast<int64_t>(value) : -1;
+  if (dwarf_attr_integrate(member, DW_AT_data_bit_offset, &attribute)) return dwarf_formudata(&attribute, &value) == 0 ? static_cast<int64_t>(value / 8) : -1;
+  return 0;  // a union's
+}
+
+// The part after the size (trace/site_record.h).
+void describe(Dwarf_Die* type, int depth, std::string& out) {
+  if (depth > kMaxDepth || out.size() > kMaxLayout) return;
+  Dwarf_Die child;
+  switch (dwarf_tag(type)) {
+    case DW_TAG_array_type: {
+      Dwarf_Die element;
+      if (!peel(type, &element)) return;
+      std::vector<uint64_t> counts;
+      if (dwarf_child(type, &child) == 0) do {
+          if (dwarf_tag(&child) != DW_TAG_subrange_type) continue;
+          Dwarf_Attribute attribute;
+          Dwarf_Word bound = 0;
+          uint64_t count = 0;
+          if (dwarf_attr_integrate(&child, DW_AT_count, &attribute) && dwarf_formudata(&attribute, &bound) == 0) count = bound;
+          else if (dwarf_attr_integrate(&child, DW_AT_upper_bound, &attribute) && dwarf_formudata(&attribute, &bound) == 0) count = bound + 1;
+          counts.push_back(count);
+        } while (dwarf_siblingof(&child, &child) == 0);
+      if (counts.empty()) counts.push_back(0);
+      uint64_t each = size_of(&element);
+      std::string inner;
+      describe(&element, depth + 1, inner);
+      for (size_t i = counts.size(); i-- > 0;) {
+        inner = fmt::format("[{}*{}{}]", each, counts[i], inner);
+        each *= counts[i];
+      }
+      out += inner;
+      return;
+    }
+    case DW_TAG_structure_type: case DW_TAG_class_type: case DW_TAG_union_type: {
+      if (dwarf_child(type, &child) != 0) return;
+      std::string members;
+      do {
+        int tag = dwarf_tag(&child);
+        if (tag != DW_TAG_member && tag != DW_TAG_inheritance) continue;
+        Dwarf_Die inner;
+        int64_t offset = member_offset(&child);
+        if (dwarf_hasattr(&child, DW_AT_external) || dwarf_hasattr(&child, DW_AT_declaration) || offset < 0 || !peel(&child, &inner)) continue;
+        const char* name = tag == DW_TAG_member ? dwarf_diename(&child) : nullptr;
+        members += fmt::format("{}{}@{}+{}", members.empty() ? "" : ",", name ? name : "", offset, size_of(&inner));
+        describe(&inner, depth + 1, members);
+      } while (dwarf_siblingof(&child, &child) == 0);
+      out += "{" + members + "}";
+      return;
+    }
+    default: return;
+  }
+}
+
+std::string layout_of(Dwarf_Die* type) {
+  std::string text = std::to_string(size_of(type));
+  describe(type, 0, text);
+  return text.size() > kMaxLayout ? std::to_string(size_of(type)) : text;
+}
+
+// One simple location: the address of a global, or the distance from the frame's address.
+bool location(Dwarf_Die* die, unsigned atom, Dwarf_Op* out) {
+  Dwarf_Attribute attribute;
+  Dwarf_Op* ops = nullptr;
+  size_t count = 0;
+  if (!dwarf_attr_integrate(die, DW_AT_location, &attribute)) return false;
+  if (dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1 || ops[0].atom != atom) return false;
+  *out = ops[0];
+  return true;
+}
+
+std::string function_name(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  const char* linkage = nullptr;
+  if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute)) linkage = dwarf_formstring(&attribute);
+  if (linkage) return plain_name(linkage);
+  const char* name = dwarf_diename(die);
+  return name ? name : "";
+}
+
+}  // namespace
+
+struct DebugInfo::Reader {
+  Dwfl* dwfl = nullptr;
+  Dwfl_Module* module = nullptr;
+  Dwarf_Addr bias = 0;
+  bool present = false;
+  mutable bool globals_read = false;
+  mutable std::vector<trace::ProgramVariable> globals;
+
+  // Looks for variables at fixed addresses below `die`.
+  void walk(Dwarf_Die* die, const std::string& prefix, int depth) const {
+    Dwarf_Die child;
+    if (depth > 20 || dwarf_child(die, &child) != 0) return;
+    do {
+      const char* name = dwarf_diename(&child);
+      switch (dwarf_tag(&child)) {
+        case DW_TAG_variable: global(&child, prefix); break;
+        case DW_TAG_namespace: walk(&child, prefix + (name ? name : "(anonymous)") + "::", depth + 1); break;
+        case DW_TAG_structure_type: case DW_TAG_class_type: break;
+        case DW_TAG_subprogram:
+          walk(&child, function_name(&child) + "::", depth + 1);
+          break;
+        case DW_TAG_lexical_block: case DW_TAG_inlined_subroutine: walk(&child, prefix, depth + 1); break;
+        default: break;
+      }
+    } while (dwarf_siblingof(&child, &child) == 0);
+  }
+
+  void global(Dwarf_Die* die, const std::string& prefix) const {
+    Dwarf_Op op;
+    Dwarf_Die type;
+    const char* name = dwarf_diename(die);
+    if (!name || !location(die, DW_OP_addr, &op) || !peel(die, &type)) return;
+    trace::ProgramVariable v;
+    Dwarf_Attribute attribute;
+    const char* linkage = nullptr;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute)) linkage = dwarf_formstring(&attribute);
+    v.display = linkage ? plain_name(linkage) : prefix + name;
+    v.name = linkage ? linkage : prefix + name;
+    v.address = op.number;
+    v.size = size_of(&type);
+    v.layout = layout_of(&type);
+    const char* file = dwarf_decl_file(die);
+    int line = 0;
+    v.file = file ? file : "";
+    if (dwarf_decl_line(die, &line) == 0) v.line = static_cast<uint32_t>(line);
+    if (v.size) globals.push_back(std::move(v));
+  }
+};
+
+DebugInfo::DebugInfo(const std::string& path) : reader_(std::make_unique<Reader>()) {
+  static char* debug_path = nullptr;
+  static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo, dwfl_offline_section_address, &debug_path};
+  reader_->dwfl = dwfl_begin(&callbacks);
+  if (!reader_->dwfl) return;
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  dwfl_report_begin(reader_->dwfl);
+  reader_->module = dwfl_report_elf(reader_->dwfl, path.c_str(), path.c_str(), fd, 0, true);  // takes the descriptor
+  dwfl_report_end(reader_->dwfl, nullptr, nullptr);
+  if (!reader_->module) {
+    ::close(fd);
+    return;
+  }
+  reader_->present = dwfl_module_getdwarf(reader_->module, &reader_->bias) != nullptr;
+}
+
+DebugInfo::~DebugInfo() {
+  if (reader_->dwfl) dwfl_end(reader_->dwfl);
+}
+
+bool DebugInfo::present() const { return reader_->present; }
+
+trace::ProgramSite DebugInfo::place(uint64_t address) const {
+  trace::ProgramSite site;
+  Dwfl_Module* module = reader_->module;
+  if (!module) return site;
+  if (const char* symbol = dwfl_module_addrname(module, address)) {
+    site.linkage = symbol;
+    site.function = plain_name(symbol);
+  }
+  if (!reader_->present) return site;
+  if (Dwfl_Line* line = dwfl_module_getsrc(module, address)) {
+    int number = 0, column = 0;
+    const char* file = dwfl_lineinfo(line, nullptr, &number, &column, nullptr, nullptr);
+    const char* folder = dwfl_line_comp_dir(line);
+    if (file) site.file = file[0] == '/' || !folder ? file : std::string(folder) + "/" + file;
+    site.line = static_cast<uint32_t>(number);
+    site.column = static_cast<uint32_t>(column);
+  }
+  // The function whose text this is: the innermost, inlined or not.
+  Dwarf_Addr bias = 0;
+  if (Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias)) {
+    Dwarf_Die* scopes = nullptr;
+    int count = dwarf_getscopes(unit, address - bias, &scopes);
+    for (int i = 0; i < count; ++i) {
+      int tag = dwarf_tag(&scopes[i]);
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
+      std::string name = function_name(&scopes[i]);
+      if (!name.empty()) site.function = name;
+      break;
+    }
+    std::free(scopes);
+  }
+  return site;
+}
+
+const std::vector<trace::ProgramVariable>& DebugInfo::globals() const {
+  Reader& r = *reader_;
+  if (r.globals_read || !r.present) return r.globals;
+  r.globals_read = true;
+  Dwarf_Addr bias = 0;
+  for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(r.module, unit, &bias)) != nullptr;) r.walk(unit, "", 0);
+  std::stable_sort(r.globals.begin(), r.globals.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  // An inline variable is described by every unit that has it.
+  auto same = [](const auto& a, const auto& b) { return a.address == b.address; };
+  r.globals.erase(std::unique(r.globals.begin(), r.globals.end(), same), r.globals.end());
+  return r.globals;
+}
+
+std::vector<DebugInfo::Local> DebugInfo::locals(uint64_t address) const {
+  std::vector<Local> result;
+  Dwarf_Addr bias = 0;
+  if (!reader_->present) return result;
+  Dwarf_Die* unit = dwfl_module_addrdie(reader_->module, address, &bias);
+  if (!unit) return result;
+  Dwarf_Die* scopes = nullptr;
+  int count = dwarf_getscopes(unit, address - bias, &scopes);
+  for (int i = 0; i < count; ++i) {
+    if (dwarf_tag(&scopes[i]) != DW_TAG_subprogram) continue;
+    Dwarf_Attribute attribute;
+    Dwarf_Op* base = nullptr;
+    size_t ops = 0;
+    bool of_frame = dwarf_attr_integrate(&scopes[i], DW_AT_frame_base, &attribute) && dwarf_getlocation(&attribute, &base, &ops) == 0 && ops == 1 &&
+                    base[0].atom == DW_OP_call_frame_cfa;
+    if (!of_frame) break;
+    std::string function = function_name(&scopes[i]);
+    // Its own variables and those of what was inlined into it.
+    auto walk = [&](auto&& self, Dwarf_Die* die, const std::string& name, int depth) -> void {
+      Dwarf_Die child;
+      if (depth > 20 || dwarf_child(die, &child) != 0) return;
+      do {
+        int tag = dwarf_tag(&child);
+        if (tag == DW_TAG_lexical_block) self(self, &child, name, depth + 1);
+        if (tag == DW_TAG_inlined_subroutine) self(self, &child, function_name(&child), depth + 1);
+        if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) continue;
+        Dwarf_Op op;
+        Dwarf_Die type;
+        const char* variable = dwarf_diename(&child);
+        if (!variable || !location(&child, DW_OP_fbreg, &op) || !peel(&child, &type) || size_of(&type) == 0) continue;
+        result.push_back({name + "::" + variable, layout_of(&type), static_cast<int64_t>(op.number), size_of(&type)});
+      } while (dwarf_siblingof(&child, &child) == 0);
+    };
+    walk(walk, &scopes[i], function, 0);
+    break;
+  }
+  std::free(scopes);
+  return result;
+}
+
+}  // namespace stem::collect

@@ -1,0 +1,312 @@
+/* Which statements of a translated block call a helper.
+ *
+ * Loads and stores, atomic operations, conditional jumps, indirect jumps and calls (they pin reads), and every place where an
+ * address of the stack gets out of the stack and frame pointers (an escape, tracer/binary/stack.c). Code of system libraries is
+ * left alone; so are reads of the tables through which modules call each other.
+ *
+ * Is the frame pointer one? With -fomit-frame-pointer rbp is a register like any other. The unwind tables say: where the frame's
+ * address is computed from rbp, rbp points into the frame. */
+#include "tracer/valgrind/tool.h"
+
+enum { PLAIN, FRAME /* stack pointer plus a constant */, WITHIN /* stack pointer plus something */, OF_THREAD /* thread pointer */ };
+
+struct block {
+  IRSB *in, *out;
+  UChar* kind;      /* of each temporary */
+  UChar* escaped;
+  Addr pc, next;    /* the present instruction and the one after it */
+  struct module* module;
+  Bool seen, startup;
+  IRCAS* cas;       /* of the present instruction */
+  Bool exchange;    /* and it works with whatever was there */
+};
+
+static Bool frame_pointer_at(Addr pc) {
+  Addr cfa = ML_(get_CFA)(pc, 0x10000000, 0x20000000, ~(Addr)0, 0);
+  return cfa > 0x1ff00000 && cfa < 0x20100000;
+}
+
+static void add(struct block* b, IRStmt* st) { addStmtToIRSB(b->out, st); }
+
+static IRExpr* temp(struct block* b, IRExpr* e) {
+  IRTemp t = newIRTemp(b->out->tyenv, typeOfIRExpr(b->out->tyenv, e));
+  add(b, IRStmt_WrTmp(t, e));
+  return IRExpr_RdTmp(t);
+}
+
+static IRExpr* plus(struct block* b, IRExpr* addr, UInt offset) {
+  if (offset == 0) return addr;
+  return temp(b, IRExpr_Binop(Iop_Add64, addr, IRExpr_Const(IRConst_U64(offset))));
+}
+
+/* An atom as 64 bits; `part` of a vector. */
+static IRExpr* as_word(struct block* b, IRExpr* e, UInt part) {
+  static const IROp lanes[4] = {Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3};
+  switch (typeOfIRExpr(b->out->tyenv, e)) {
+    case Ity_I1: return temp(b, IRExpr_Unop(Iop_1Uto64, e));
+    case Ity_I8: return temp(b, IRExpr_Unop(Iop_8Uto64, e));
+    case Ity_I16: return temp(b, IRExpr_Unop(Iop_16Uto64, e));
+    case Ity_I32: return temp(b, IRExpr_Unop(Iop_32Uto64, e));
+    case Ity_I64: return e;
+    case Ity_F32: return as_word(b, temp(b, IRExpr_Unop(Iop_ReinterpF32asI32, e)), 0);
+    case Ity_F64: return temp(b, IRExpr_Unop(Iop_ReinterpF64asI64, e));
+    case Ity_V128: return temp(b, IRExpr_Unop(part ? Iop_V128HIto64 : Iop_V128to64, e));
+    case Ity_V256: return temp(b, IRExpr_Unop(lanes[part], e));
+    default: return NULL;
+  }
+}
+
+static IRExpr* at(struct block* b, UInt size, UInt flags) { return IRExpr_Const(IRConst_U64(STEM_AT(b->pc, size, flags))); }
+
+static UInt kind_of(struct block* b, IRExpr* e) { return e->tag == Iex_RdTmp ? b->kind[e->Iex.RdTmp.tmp] : PLAIN; }
+static Bool is_frame(UInt kind) { return kind == FRAME || kind == WITHIN; }
+
+static UInt address_flags(struct block* b, IRExpr* addr) {
+  if (addr->tag == Iex_Const) return STEM_AT_FREE;
+  UInt kind = kind_of(b, addr);
+  return kind == FRAME || kind == OF_THREAD ? STEM_AT_FREE : 0;
+}
+
+static Bool is_linkage(struct block* b, IRExpr* addr) {
+  if (addr->tag != Iex_Const) return False;
+  Addr a = addr->Iex.Const.con->Ico.U64;
+  struct module* m = b->module;
+  if (a - m->begin < m->end - m->begin) return True; /* a constant among the code */
+  return a - m->got < m->got_end - m->got || a - m->gotplt < m->gotplt_end - m->gotplt;
+}
+
+static void call(struct block* b, const HChar* name, void* helper, IRExpr** args, IRExpr* guard) {
+  IRDirty* d = unsafeIRDirty_0_N(0, name, VG_(fnptr_to_fnentry)(helper), args);
+  if (guard) d->guard = guard;
+  add(b, IRStmt_Dirty(d));
+}
+
+/* Return addresses and saved registers: call, ret, pop, leave. */
+static Bool is_bookkeeping(Addr pc) {
+  const UChar* p = (const UChar*)pc;
+  while ((*p & 0xf0) == 0x40 || *p == 0xf2 || *p == 0xf3 || *p == 0x66) p++;
+  return (*p >= 0x58 && *p <= 0x5f) || *p == 0xc3 || *p == 0xc2 || *p == 0xc9 || *p == 0xe8;
+}
+
+static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExpr* guard) {
+  if (is_linkage(b, addr) || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
+  if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 && data->Iex.Const.con->Ico.U64 == b->next)
+    return; /* an indirect call pushes where it returns to */
+  UInt flags = address_flags(b, addr);
+  for (UInt part = 0; part * 8 < size; part++) {
+    UInt n = size - part * 8 < 8 ? size - part * 8 : 8;
+    IRExpr* where = at(b, n, flags | (part ? STEM_AT_MORE : 0));
+    IRExpr* a = plus(b, addr, part * 8);
+    if (!data) {
+      call(b, "stem_help_read", &stem_help_read, mkIRExprVec_2(a, where), guard);
+    } else {
+      IRExpr* word = as_word(b, data, part);
+      if (word) call(b, "stem_help_write", &stem_help_write, mkIRExprVec_3(a, word, where), guard);
+    }
+  }
+}
+
+static void escape(struct block* b, IRExpr* e) {
+  if (!is_frame(kind_of(b, e)) || b->escaped[e->Iex.RdTmp.tmp]) return;
+  b->escaped[e->Iex.RdTmp.tmp] = True;
+  call(b, "stem_help_escape", &stem_help_escape, mkIRExprVec_2(e, at(b, 0, 0)), NULL);
+}
+
+/* --- what temporaries are, and where stack addresses get out ---------------------------------------------------------------------- */
+
+static Bool is_constant(IRExpr* e) { return e->tag == Iex_Const; }
+
+static UInt sum_kind(struct block* b, IRExpr* x, IRExpr* y, Bool minus) {
+  UInt k = kind_of(b, x), l = kind_of(b, y);
+  if (k == PLAIN && l == PLAIN) return PLAIN;
+  if (is_frame(k) && is_frame(l)) return PLAIN; /* a distance */
+  if (is_constant(y)) return k;
+  if (is_constant(x) && !minus) return l;
+  return is_frame(k) || is_frame(l) ? WITHIN : PLAIN;
+}
+
+static void expression(struct block* b, IRTemp to, IRExpr* e) {
+  switch (e->tag) {
+    case Iex_Get:
+      if (e->Iex.Get.ty != Ity_I64) return;
+      if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_RSP)) b->kind[to] = FRAME;
+      if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_RBP) && b->seen && frame_pointer_at(b->pc)) b->kind[to] = FRAME;
+      if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_FS_CONST)) b->kind[to] = OF_THREAD;
+      return;
+    case Iex_RdTmp: b->kind[to] = kind_of(b, e); return;
+    case Iex_Binop: {
+      IRExpr *x = e->Iex.Binop.arg1, *y = e->Iex.Binop.arg2;
+      if (e->Iex.Binop.op == Iop_Add64 || e->Iex.Binop.op == Iop_Sub64) {
+        b->kind[to] = sum_kind(b, x, y, e->Iex.Binop.op == Iop_Sub64);
+      } else if (e->Iex.Binop.op == Iop_And64 && is_constant(y)) {
+        b->kind[to] = kind_of(b, x);
+      } else if (b->seen && typeOfIRTemp(b->in->tyenv, to) != Ity_I1) {
+        escape(b, x);
+        escape(b, y);
+      }
+      return;
+    }
+    case Iex_Unop: {
+      IRType type = typeOfIRTemp(b->in->tyenv, to);
+      if (b->seen && (type == Ity_I64 || type == Ity_V128 || type == Ity_V256)) escape(b, e->Iex.Unop.arg);
+      return;
+    }
+    case Iex_ITE:
+      if (is_frame(kind_of(b, e->Iex.ITE.iftrue)) || is_frame(kind_of(b, e->Iex.ITE.iffalse))) b->kind[to] = WITHIN;
+      return;
+    default: return;
+  }
+}
+
+static void put(struct block* b, Int offset, IRExpr* data) {
+  if (!is_frame(kind_of(b, data)) || !b->seen) return;
+  if (offset == offsetof(VexGuestAMD64State, guest_RSP)) return;
+  if (offset == offsetof(VexGuestAMD64State, guest_RBP) && frame_pointer_at(b->next)) return;
+  if (offset >= (Int)offsetof(VexGuestAMD64State, guest_CC_OP) && offset <= (Int)offsetof(VexGuestAMD64State, guest_CC_NDEP)) return;
+  if (offset == offsetof(VexGuestAMD64State, guest_RIP)) return;
+  escape(b, data);
+}
+
+/* --- statements ---------------------------------------------------------------------------------------------------------------------- */
+
+static Bool is_conditional_jump(Addr pc) {
+  const UChar* p = (const UChar*)pc;
+  while (*p == 0x2e || *p == 0x3e || *p == 0xf2 || *p == 0x66) p++;
+  return (*p & 0xf0) == 0x70 || (*p >= 0xe0 && *p <= 0xe3) || (*p == 0x0f && (p[1] & 0xf0) == 0x80);
+}
+
+/* What the compiler puts around main. */
+static Bool is_startup(Addr pc) {
+  static const HChar* const names[] = {"_start", "_init", "_fini", "__do_global_dtors_aux", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
+                                       "__libc_csu_init", "__libc_csu_fini"};
+  const HChar* name;
+  if (!VG_(get_fnname)(VG_(current_DiEpoch)(), pc, &name)) return False;
+  for (UInt i = 0; i < sizeof names / sizeof *names; i++)
+    if (VG_(strcmp)(name, names[i]) == 0) return True;
+  return False;
+}
+
+static void instruction(struct block* b, Int i) {
+  IRStmt* mark = b->in->stmts[i];
+  b->pc = mark->Ist.IMark.addr;
+  b->next = b->pc + mark->Ist.IMark.len;
+  b->module = stem_module_at(b->pc);
+  b->seen = b->module && b->module->seen && !b->startup;
+  b->cas = NULL;
+  b->exchange = False;
+  for (Int k = i + 1; k < b->in->stmts_used && b->in->stmts[k]->tag != Ist_IMark; k++)
+    if (b->in->stmts[k]->tag == Ist_CAS) b->cas = b->in->stmts[k]->Ist.CAS.details;
+}
+
+/* The load with which an exchange or an atomic addition begins is part of it. */
+static Bool begins_exchange(struct block* b, IRExpr* addr) {
+  if (!b->cas || b->cas->expdHi || !eqIRAtom(b->cas->addr, addr)) return False;
+  b->exchange = True;
+  return True;
+}
+
+static void cas(struct block* b, IRStmt* st) {
+  IRCAS* c = st->Ist.CAS.details;
+  UInt size = (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, c->dataLo)), flags = address_flags(b, c->addr);
+  Bool twice = c->dataHi != NULL;
+  call(b, "stem_help_atomic_before", b->exchange ? &stem_help_xchg_before : &stem_help_cas_before, mkIRExprVec_2(c->addr, at(b, size, flags)), NULL);
+  escape(b, c->dataLo);
+  add(b, st);
+  IRExpr* old = as_word(b, IRExpr_RdTmp(c->oldLo), 0);
+  IRExpr* now = as_word(b, c->dataLo, 0);
+  if (b->exchange) {
+    call(b, "stem_help_xchg_after", &stem_help_xchg_after, mkIRExprVec_4(c->addr, old, now, at(b, size, flags)), NULL);
+    return;
+  }
+  call(b, "stem_help_cas_after", &stem_help_cas_after, mkIRExprVec_5(c->addr, old, as_word(b, c->expdLo, 0), now, at(b, size, flags)), NULL);
+  if (!twice) return;
+  call(b, "stem_help_cas_after", &stem_help_cas_after,
+       mkIRExprVec_5(plus(b, c->addr, size), as_word(b, IRExpr_RdTmp(c->oldHi), 0), as_word(b, c->expdHi, 0), as_word(b, c->dataHi, 0),
+                     at(b, size, flags | STEM_AT_MORE)),
+       NULL);
+}
+
+static void leave(struct block* b, IRStmt* st) {
+  if (st->Ist.Exit.jk != Ijk_Boring) return;
+  Addr target = st->Ist.Exit.dst->Ico.U64;
+  if (target == b->pc) return; /* an atomic operation that tries again, which it never does here; a repeated instruction */
+  if (!is_conditional_jump(b->pc)) {
+    call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
+    return;
+  }
+  IRExpr* taken = st->Ist.Exit.guard;
+  if (target == b->next) taken = temp(b, IRExpr_Unop(Iop_Not1, taken)); /* the translator turned it round */
+  call(b, "stem_help_branch", &stem_help_branch, mkIRExprVec_2(as_word(b, taken, 0), at(b, 0, 0)), NULL);
+}
+
+static void statement(struct block* b, IRStmt* st) {
+  switch (st->tag) {
+    case Ist_WrTmp: {
+      IRExpr* e = st->Ist.WrTmp.data;
+      if (e->tag == Iex_Load) {
+        if (b->seen && !begins_exchange(b, e->Iex.Load.addr)) access(b, e->Iex.Load.addr, (UInt)sizeofIRType(e->Iex.Load.ty), NULL, NULL);
+      } else {
+        expression(b, st->Ist.WrTmp.tmp, e);
+      }
+      break;
+    }
+    case Ist_Store:
+      if (b->seen) {
+        escape(b, st->Ist.Store.data);
+        access(b, st->Ist.Store.addr, (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, st->Ist.Store.data)), st->Ist.Store.data, NULL);
+      }
+      break;
+    case Ist_StoreG: {
+      IRStoreG* g = st->Ist.StoreG.details;
+      if (!b->seen) break;
+      escape(b, g->data);
+      access(b, g->addr, (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, g->data)), g->data, g->guard);
+      break;
+    }
+    case Ist_LoadG: {
+      IRLoadG* g = st->Ist.LoadG.details;
+      IRType wide, narrow;
+      typeOfIRLoadGOp(g->cvt, &wide, &narrow);
+      if (b->seen) access(b, g->addr, (UInt)sizeofIRType(narrow), NULL, g->guard);
+      break;
+    }
+    case Ist_CAS:
+      if (b->seen) {
+        cas(b, st);
+        return;
+      }
+      break;
+    case Ist_Put: put(b, st->Ist.Put.offset, st->Ist.Put.data); break;
+    case Ist_Exit:
+      if (b->seen) leave(b, st);
+      break;
+    case Ist_Dirty:
+      if (b->seen && st->Ist.Dirty.details->mFx != Ifx_None) call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
+      break;
+    case Ist_NoOp: case Ist_IMark: case Ist_AbiHint: case Ist_PutI: case Ist_LLSC: case Ist_MBE: break;
+  }
+  add(b, st);
+}
+
+IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,
+                      const VexArchInfo* arch, IRType guest, IRType host) {
+  struct block b = {.in = in, .out = deepCopyIRSBExceptStmts(in)};
+  UInt temps = in->tyenv->types_used;
+  b.kind = VG_(calloc)("stem.kind", temps + 1, 1);
+  b.escaped = VG_(calloc)("stem.escaped", temps + 1, 1);
+  struct module* module = stem_module_at(closure->nraddr);
+  b.startup = module && module->seen && is_startup(closure->nraddr);
+  Int i = 0;
+  for (; i < in->stmts_used && in->stmts[i]->tag != Ist_IMark; i++) add(&b, in->stmts[i]);
+  for (; i < in->stmts_used; i++) {
+    if (in->stmts[i]->tag == Ist_IMark) instruction(&b, i);
+    statement(&b, in->stmts[i]);
+  }
+  /* An indirect jump or call, or a system call. Returns go where the caller was: nothing that was read decides that. */
+  Bool indirect = in->next->tag != Iex_Const && in->jumpkind != Ijk_Ret;
+  Bool leaves = in->jumpkind != Ijk_Boring && in->jumpkind != Ijk_Call && in->jumpkind != Ijk_Ret && in->jumpkind != Ijk_ClientReq;
+  if (b.seen && (indirect || leaves)) call(&b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(&b, 0, 0)), NULL);
+  VG_(free)(b.kind);
+  VG_(free)(b.escaped);
+  return b.out;
+}

@@ -1,0 +1,209 @@
+/* Valgrind's callbacks: start, threads, system calls, requests of the preload, the end. */
+#include <sys/syscall.h>
+
+#include "tracer/valgrind/tool.h"
+#include "tracer/valgrind/requests.h"
+#include "valgrind.h"
+
+/* --- threads -------------------------------------------------------------------------------------------------------------------- */
+
+static void thread_created(ThreadId parent, ThreadId child) {
+  struct bin_thread* by = bin_thread_by_host((Int)parent);
+  if (!bin.on || !by) return;
+  struct bin_thread* t = bin_thread_new(by);
+  if (!t) {
+    bin_note("more than 4096 threads: what comes after them is not recorded");
+    bin_finish(BIN_EXITED, 0);
+    return;
+  }
+  t->host = (Int)child;
+}
+
+static void take_stack(struct bin_thread* t, ThreadId tid) {
+  t->tid = VG_(gettid)();
+  t->stack_high = (VG_(get_SP)(tid) + 15) & ~15ul;
+  Addr high = VG_(thread_get_stack_max)(tid);
+  SizeT size = VG_(thread_get_stack_size)(tid);
+  t->stack_low = high > size ? high + 1 - size : 0;
+  if (t->stack_low >= t->stack_high) t->stack_low = t->stack_high;
+  t->writer_bytes = t->stack_high - t->stack_low;
+  if (t->writer_bytes > (8 << 20)) t->writer_bytes = 8 << 20;
+  t->writers = stem_host_pages(t->writer_bytes + 64);
+}
+
+static void first_instruction(ThreadId tid) {
+  if (tid == 1) {
+    stem_write_meta();
+    bin_init();
+    struct bin_thread* t = bin.all[0];
+    t->host = 1;
+    take_stack(t, tid);
+    return;
+  }
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!t) return;
+  take_stack(t, tid);
+  bin_start(t);
+}
+
+static void thread_ends(ThreadId tid) {
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!t || !bin.on) return;
+  if (t->state == BIN_RUNNING || t->state == BIN_OUTSIDE) bin_end(t);
+}
+
+/* --- system calls: one that may block gives the token up ------------------------------------------------------------------------- */
+
+static Bool is_file(UWord fd) {
+  struct vg_stat st;
+  return VG_(fstat)((Int)fd, &st) == 0 && VKI_S_ISREG(st.mode);
+}
+
+static Bool may_block(UInt number, const UWord* args) {
+  switch (number) {
+    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev: return !is_file(args[0]);
+    case SYS_futex: {
+      UInt op = (UInt)args[1] & 0x7f;
+      return op == 0 || op == 6 || op == 9 || op == 11; /* the waiting ones */
+    }
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_sendto: case SYS_sendmsg: case SYS_accept: case SYS_accept4: case SYS_connect: case SYS_poll:
+    case SYS_ppoll: case SYS_select: case SYS_pselect6: case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_wait4: case SYS_waitid:
+    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_pause: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend: case SYS_flock:
+    case SYS_fcntl: case SYS_msgrcv: case SYS_msgsnd: case SYS_semop: case SYS_semtimedop: case SYS_fsync: case SYS_fdatasync:
+      return True;
+    default: return False;
+  }
+}
+
+static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
+  if (!bin.on) return;
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (number == SYS_exit_group) {
+    bin_finish(BIN_EXITED, (Int)args[0]);
+    stem_host_exit((Int)args[0]);
+  }
+  if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
+    return;
+  }
+  if (t && t == bin.holder && bin.live_count > 1 && may_block(number, args)) bin_outside_begin(t);
+}
+
+static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
+  if (!bin.on) return;
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (t) bin_outside_end(t);
+}
+
+/* --- requests of the preload ------------------------------------------------------------------------------------------------------ */
+
+static void allocated(struct bin_thread* t, ThreadId tid, Addr addr, UWord size, Bool zeroed) {
+  Addr ips[24];
+  uint64_t callers[4] = {0};
+  UInt n = VG_(get_StackTrace)(tid, ips, 24, NULL, NULL, 0), k = 0;
+  Addr site = 0;
+  for (UInt i = 1; i < n && k < 4; i++) {
+    struct module* m = stem_module_at(ips[i]);
+    if (!m || !m->seen) continue;
+    if (!site) site = ips[i];
+    else callers[k++] = ips[i] + 1;
+  }
+  if (!addr || !site) return; /* the C library's own: nothing of the program's, and it would not tell us when it frees */
+  bin_pin(t, site);
+  bin_append(stem_head(STEM_KIND_Alloc, zeroed ? BIN_ZEROED : 0, addr), size, 0, (UInt)site);
+  t->last_read = 0;
+  t->since_branch = 1;
+  bin_blob(STEM_BLOB_CALLERS, callers, k * sizeof *callers);
+}
+
+static void freed(struct bin_thread* t, ThreadId tid, Addr addr, Addr return_address) {
+  Addr site = stem_site_of(tid, return_address);
+  bin_pin(t, site);
+  bin_append(stem_head(STEM_KIND_Free, 0, addr), 0, 0, (UInt)site);
+  t->last_read = 0;
+  t->since_branch = 1;
+}
+
+static UWord copy(struct bin_thread* t, Addr to, Addr from, UWord size, Addr return_address) {
+  if (size == 0) return 1;
+  if (!stem_readable(from, size) || !stem_writable(to, size)) return 0;
+  struct module* m = stem_module_at(return_address - 1);
+  if (t && m && m->seen) bin_copy(t, to, from, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
+  else VG_(memmove)((void*)to, (void*)from, size);
+  return 1;
+}
+
+static UWord fill(struct bin_thread* t, Addr to, UWord byte, UWord size, Addr return_address) {
+  if (size == 0) return 1;
+  if (!stem_writable(to, size)) return 0;
+  struct module* m = stem_module_at(return_address - 1);
+  if (t && m && m->seen) bin_fill(t, to, (UInt)byte, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
+  else VG_(memset)((void*)to, (Int)byte, size);
+  return 1;
+}
+
+static Bool request(ThreadId tid, UWord* args, UWord* ret) {
+  if (!VG_IS_TOOL_USERREQ('S', 'T', args[0])) return False;
+  UWord op = args[0] - STEM_REQUEST_BASE;
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!bin.on || bin.holder != t) t = NULL;
+  *ret = 0;
+  switch (op) {
+    case BIN_COPY: *ret = copy(t, args[1], args[2], args[3], args[4]); return True;
+    case BIN_FILL: *ret = fill(t, args[1], args[2], args[3], args[4]); return True;
+    default: break;
+  }
+  if (!t) return True;
+  switch (op) {
+    case BIN_ALLOCATED: allocated(t, tid, args[1], args[2], args[3] != 0); return True;
+    case BIN_FREE: freed(t, tid, args[1], args[4]); return True;
+    case BIN_READ_RANGE: {
+      struct module* m = stem_module_at(args[4] - 1);
+      if (!m || !m->seen || args[2] == 0 || !stem_readable(args[1], args[2])) return True;
+      bin_pin(t, args[4] - 1);
+      bin_read_range(t, args[1], args[2], args[4] - 1, VG_(get_SP)(tid));
+      return True;
+    }
+    case BIN_CREATED:
+      if (args[2] == 0 && bin.thread_count) bin.all[bin.thread_count - 1]->start = args[1];
+      break;
+    default: break;
+  }
+  *ret = bin_call(t, (enum bin_op)op, args[1], args[2], args[3], stem_site_of(tid, args[4]));
+  return True;
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------------------------------- */
+
+static void memory_gone(Addr a, SizeT size) { stem_pages_changed(a, size); }
+static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_pages_changed(a, size); }
+
+static void forked(ThreadId tid) {
+  bin.on = 0;
+  bin_forget();
+}
+
+static void after_options(void) { stem_launch(); }
+
+/* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows the signal. */
+static void finish(Int code) { bin_close(1); }
+
+static void before_options(void) {
+  VG_(details_name)("STEM");
+  VG_(details_version)(NULL);
+  VG_(details_description)("records runs of multithreaded programs");
+  VG_(details_copyright_author)("MIT licence; see stem --help");
+  VG_(details_bug_reports_to)("the STEM project");
+  VG_(details_avg_translation_sizeB)(400);
+  VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
+  VG_(needs_client_requests)(request);
+  VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
+  VG_(track_pre_thread_ll_create)(thread_created);
+  VG_(track_pre_thread_first_insn)(first_instruction);
+  VG_(track_pre_thread_ll_exit)(thread_ends);
+  VG_(track_die_mem_munmap)(memory_gone);
+  VG_(track_die_mem_brk)(memory_gone);
+  VG_(track_change_mem_mprotect)(memory_protected);
+  VG_(atfork)(NULL, NULL, forked);
+}
+
+VG_DETERMINE_INTERFACE_VERSION(before_options)

@@ -1,0 +1,433 @@
+/* Loaded into the program: stands around pthread functions, allocation, and the functions that move memory, and tells the tool.
+ *
+ * A wrapper asks before the real call (the tool lets the thread wait there until the call cannot block), makes it, and tells the
+ * result. Condition variables, barriers and once-flags are the model's alone. Built as Valgrind's own preloads are; what it calls
+ * of the C library while it is busy itself passes through its own wrappers (`busy`). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "valgrind.h"
+#include "tracer/valgrind/requests.h"
+
+enum {
+#define BIN_OP(name) BIN_##name,
+#include "tracer/binary/ops.def"
+};
+
+static __thread int busy __attribute__((tls_model("initial-exec")));
+
+#define ASK(op, object, a, b) \
+  VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), (unsigned long)(b), ra, 0)
+#define HERE unsigned long ra = (unsigned long)__builtin_return_address(0)
+
+/* NAME as the C library's, the thread library's of older systems, and any version of either. */
+#define WRAP(type, name, encoded, params, ...)                                                      \
+  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__);                                \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                   \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) { FORWARD(name, params); }         \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__);                             \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); }   \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__);                            \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__) { FORWARD(name, params); }  \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__);                      \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); } \
+  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__)
+#define FORWARD(name, params) \
+  OrigFn fn;                  \
+  HERE;                       \
+  VALGRIND_GET_ORIG_FN(fn);   \
+  return wrap_##name(fn, ra, EXPAND params)
+#define EXPAND(...) __VA_ARGS__
+
+#define REAL1(fn, a) ({ unsigned long r_; CALL_FN_W_W(r_, fn, a); (int)r_; })
+#define REAL2(fn, a, b) ({ unsigned long r_; CALL_FN_W_WW(r_, fn, a, b); (int)r_; })
+#define REAL3(fn, a, b, c) ({ unsigned long r_; CALL_FN_W_WWW(r_, fn, a, b, c); (int)r_; })
+#define REAL4(fn, a, b, c, d) ({ unsigned long r_; CALL_FN_W_WWWW(r_, fn, a, b, c, d); (int)r_; })
+
+/* The tool copies, piece by piece, so that the program's memory changes where others can see it. */
+static void* move(unsigned long ra, char* to, const char* from, size_t n) {
+  if (ASK(COPY, to, from, n)) return to;
+  if (to < from) for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = from[i]; /* it will fault where it should */
+  else while (n--) ((volatile char*)to)[n] = from[n];
+  return to;
+}
+
+static uint64_t nanoseconds(clockid_t clock) {
+  struct timespec ts;
+  clock_gettime(clock, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int bad_time(const struct timespec* t) { return t->tv_nsec < 0 || t->tv_nsec >= 1000000000; }
+
+/* As CLOCK_MONOTONIC; never 0. */
+static uint64_t deadline(clockid_t clock, const struct timespec* until) {
+  int64_t at = until->tv_sec * 1000000000ll + until->tv_nsec, left = at - (int64_t)nanoseconds(clock);
+  uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+  return left <= 0 ? 1 : now + (uint64_t)left;
+}
+
+/* --- mutexes, spinlocks ------------------------------------------------------------------------------------------------------ */
+
+static int take(OrigFn fn, unsigned long ra, pthread_mutex_t* m, int how, uint64_t until, int arguments, unsigned long b, unsigned long c) {
+  int timed_out = (int)ASK(MUTEX_BEFORE, m, how == 1, until);
+  int r = ETIMEDOUT;
+  if (!timed_out) r = arguments == 1 ? REAL1(fn, m) : arguments == 2 ? REAL2(fn, m, b) : REAL3(fn, m, b, c);
+  ASK(MUTEX_LOCKED, m, r, how);
+  return r;
+}
+
+WRAP(int, mutex_lock, pthreadZumutexZulock, (m), pthread_mutex_t* m) {
+  return busy ? REAL1(fn, m) : take(fn, ra, m, 0, 0, 1, 0, 0);
+}
+WRAP(int, mutex_trylock, pthreadZumutexZutrylock, (m), pthread_mutex_t* m) {
+  return busy ? REAL1(fn, m) : take(fn, ra, m, 1, 0, 1, 0, 0);
+}
+WRAP(int, mutex_timedlock, pthreadZumutexZutimedlock, (m, t), pthread_mutex_t* m, const struct timespec* t) {
+  if (busy || bad_time(t)) return REAL2(fn, m, t);
+  return take(fn, ra, m, 2, deadline(CLOCK_REALTIME, t), 2, (unsigned long)t, 0);
+}
+WRAP(int, mutex_clocklock, pthreadZumutexZuclocklock, (m, clock, t), pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+  if (busy || bad_time(t)) return REAL3(fn, m, clock, t);
+  return take(fn, ra, m, 2, deadline(clock, t), 3, (unsigned long)clock, (unsigned long)t);
+}
+WRAP(int, mutex_unlock, pthreadZumutexZuunlock, (m), pthread_mutex_t* m) {
+  if (busy) return REAL1(fn, m);
+  ASK(MUTEX_BEFORE, m, 2, 0);
+  unsigned depth = (m->__data.__kind & 3) == 1 ? m->__data.__count : 1;
+  int r = REAL1(fn, m);
+  ASK(MUTEX_UNLOCKED, m, r, depth);
+  return r;
+}
+
+WRAP(int, spin_lock, pthreadZuspinZulock, (l), pthread_spinlock_t* l) {
+  ASK(SPIN_BEFORE, l, 0, 0);
+  int r = REAL1(fn, l);
+  ASK(SPIN_LOCKED, l, r, 0);
+  return r;
+}
+WRAP(int, spin_trylock, pthreadZuspinZutrylock, (l), pthread_spinlock_t* l) {
+  ASK(SPIN_BEFORE, l, 1, 0);
+  int r = REAL1(fn, l);
+  ASK(SPIN_LOCKED, l, r, 1);
+  return r;
+}
+WRAP(int, spin_unlock, pthreadZuspinZuunlock, (l), pthread_spinlock_t* l) {
+  ASK(SPIN_BEFORE, l, 2, 0);
+  int r = REAL1(fn, l);
+  ASK(SPIN_UNLOCKED, l, r, 0);
+  return r;
+}
+
+/* --- read-write locks ---------------------------------------------------------------------------------------------------------- */
+
+#define RWLOCK(WHO, name, encoded)                                                                                                    \
+  WRAP(int, rwlock_##name##lock, pthreadZurwlockZu##encoded##lock, (l), pthread_rwlock_t* l) {                                        \
+    ASK(WHO##_BEFORE, l, 0, 0);                                                                                                       \
+    int r = REAL1(fn, l);                                                                                                             \
+    ASK(WHO##_LOCKED, l, r, 0);                                                                                                       \
+    return r;                                                                                                                         \
+  }                                                                                                                                   \
+  WRAP(int, rwlock_try##name##lock, pthreadZurwlockZutry##encoded##lock, (l), pthread_rwlock_t* l) {                                  \
+    ASK(WHO##_BEFORE, l, 1, 0);                                                                                                       \
+    int r = REAL1(fn, l);                                                                                                             \
+    ASK(WHO##_LOCKED, l, r, 1);                                                                                                       \
+    return r;                                                                                                                         \
+  }                                                                                                                                   \
+  WRAP(int, rwlock_timed##name##lock, pthreadZurwlockZutimed##encoded##lock, (l, t), pthread_rwlock_t* l, const struct timespec* t) { \
+    if (bad_time(t)) return REAL2(fn, l, t);                                                                                          \
+    int r = ASK(WHO##_BEFORE, l, 0, deadline(CLOCK_REALTIME, t)) ? ETIMEDOUT : REAL2(fn, l, t);                                       \
+    ASK(WHO##_LOCKED, l, r, 2);                                                                                                       \
+    return r;                                                                                                                         \
+  }                                                                                                                                   \
+  WRAP(int, rwlock_clock##name##lock, pthreadZurwlockZuclock##encoded##lock, (l, clock, t), pthread_rwlock_t* l, clockid_t clock,     \
+       const struct timespec* t) {                                                                                                    \
+    if (bad_time(t)) return REAL3(fn, l, clock, t);                                                                                   \
+    int r = ASK(WHO##_BEFORE, l, 0, deadline(clock, t)) ? ETIMEDOUT : REAL3(fn, l, clock, t);                                         \
+    ASK(WHO##_LOCKED, l, r, 2);                                                                                                       \
+    return r;                                                                                                                         \
+  }
+RWLOCK(READ, rd, rd)
+RWLOCK(WRITE, wr, wr)
+
+WRAP(int, rwlock_unlock, pthreadZurwlockZuunlock, (l), pthread_rwlock_t* l) {
+  ASK(RW_UNLOCK_BEFORE, l, 0, 0);
+  int r = REAL1(fn, l);
+  ASK(RW_UNLOCKED, l, r, 0);
+  return r;
+}
+
+/* --- condition variables ----------------------------------------------------------------------------------------------------------- */
+
+static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_t until) {
+  busy++;
+  ASK(COND_WAIT, c, m, until ? 2 : 0);
+  pthread_mutex_unlock(m);
+  int timed_out = (int)ASK(COND_WAKE, c, 0, until);
+  ASK(MUTEX_BEFORE, m, 0, 0);
+  int r = pthread_mutex_lock(m);
+  ASK(MUTEX_LOCKED, m, r, 0);
+  busy--;
+  return r ? r : timed_out ? ETIMEDOUT : 0;
+}
+
+WRAP(int, cond_wait, pthreadZucondZuwait, (c, m), pthread_cond_t* c, pthread_mutex_t* m) {
+  (void)fn;
+  return wait(ra, c, m, 0);
+}
+WRAP(int, cond_timedwait, pthreadZucondZutimedwait, (c, m, t), pthread_cond_t* c, pthread_mutex_t* m, const struct timespec* t) {
+  (void)fn;
+  if (bad_time(t)) return EINVAL;
+  return wait(ra, c, m, deadline(c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, t));
+}
+WRAP(int, cond_clockwait, pthreadZucondZuclockwait, (c, m, clock, t), pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
+     const struct timespec* t) {
+  (void)fn;
+  if (bad_time(t)) return EINVAL;
+  return wait(ra, c, m, deadline(clock, t));
+}
+WRAP(int, cond_signal, pthreadZucondZusignal, (c), pthread_cond_t* c) {
+  (void)fn;
+  ASK(COND_SIGNAL, c, 0, 0);
+  return 0;
+}
+WRAP(int, cond_broadcast, pthreadZucondZubroadcast, (c), pthread_cond_t* c) {
+  (void)fn;
+  ASK(COND_BROADCAST, c, 0, 0);
+  return 0;
+}
+
+/* --- semaphores, barriers, once ------------------------------------------------------------------------------------------------- */
+
+static int sem_result(unsigned long ra, sem_t* s, int r, int how) {
+  int error = r ? errno : 0;
+  ASK(SEM_TAKEN, s, error, how);
+  errno = r ? error : errno;
+  return r;
+}
+WRAP(int, sem_init, semZuinit, (s, shared, value), sem_t* s, int shared, unsigned value) {
+  int r = REAL3(fn, s, shared, value);
+  if (r == 0) ASK(SEM_INIT, s, value, 0);
+  return r;
+}
+WRAP(int, sem_wait, semZuwait, (s), sem_t* s) {
+  ASK(SEM_BEFORE, s, 0, 0);
+  return sem_result(ra, s, REAL1(fn, s), 0);
+}
+WRAP(int, sem_trywait, semZutrywait, (s), sem_t* s) {
+  ASK(SEM_BEFORE, s, 1, 0);
+  return sem_result(ra, s, REAL1(fn, s), 1);
+}
+WRAP(int, sem_timedwait, semZutimedwait, (s, t), sem_t* s, const struct timespec* t) {
+  if (bad_time(t)) return REAL2(fn, s, t);
+  if (ASK(SEM_BEFORE, s, 0, deadline(CLOCK_REALTIME, t))) return errno = ETIMEDOUT, sem_result(ra, s, -1, 2);
+  return sem_result(ra, s, REAL2(fn, s, t), 2);
+}
+WRAP(int, sem_clockwait, semZuclockwait, (s, clock, t), sem_t* s, clockid_t clock, const struct timespec* t) {
+  if (bad_time(t)) return REAL3(fn, s, clock, t);
+  if (ASK(SEM_BEFORE, s, 0, deadline(clock, t))) return errno = ETIMEDOUT, sem_result(ra, s, -1, 2);
+  return sem_result(ra, s, REAL3(fn, s, clock, t), 2);
+}
+WRAP(int, sem_post, semZupost, (s), sem_t* s) {
+  ASK(SEM_POST, s, 0, 0);
+  return REAL1(fn, s);
+}
+
+WRAP(int, barrier_init, pthreadZubarrierZuinit, (b, attr, count), pthread_barrier_t* b, const pthread_barrierattr_t* attr, unsigned count) {
+  int r = REAL3(fn, b, attr, count);
+  if (r == 0) ASK(BARRIER_INIT, b, count, 0);
+  return r;
+}
+WRAP(int, barrier_wait, pthreadZubarrierZuwait, (b), pthread_barrier_t* b) {
+  (void)fn;
+  return ASK(BARRIER_WAIT, b, 0, 0) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
+}
+
+WRAP(int, once, pthreadZuonce, (once, initialise), pthread_once_t* once, void (*initialise)(void)) {
+  (void)fn;
+  if (ASK(ONCE_BEGIN, once, 0, 0)) {
+    initialise();
+    ASK(ONCE_END, once, 0, 0);
+  }
+  return 0;
+}
+
+/* The guards of C++'s local statics, in libstdc++. */
+int I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_acquire)(uint64_t* guard);
+int I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_acquire)(uint64_t* guard) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  ASK(GUARD_BEFORE, guard, 0, 0);
+  int r = REAL1(fn, guard);
+  ASK(GUARD_TAKEN, guard, r, 0);
+  return r;
+}
+void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_release)(uint64_t* guard);
+void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_release)(uint64_t* guard) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  REAL1(fn, guard);
+  ASK(GUARD_DONE, guard, 1, 0);
+}
+void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_abort)(uint64_t* guard);
+void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_abort)(uint64_t* guard) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  REAL1(fn, guard);
+  ASK(GUARD_DONE, guard, 0, 0);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------------------------- */
+
+WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument) {
+  int detached = 0;
+  busy++;
+  if (attr) pthread_attr_getdetachstate(attr, &detached);
+  ASK(CREATE_BEFORE, start, 0, 0);
+  pthread_t handle = 0;
+  int r = REAL4(fn, &handle, attr, start, argument);
+  if (r == 0 && out) move(ra, (char*)out, (const char*)&handle, sizeof handle);
+  ASK(CREATED, start, r, handle);
+  busy--;
+  return r;
+}
+
+static int join(OrigFn fn, unsigned long ra, pthread_t thread, void** result, int tries, uint64_t until) {
+  switch (ASK(JOIN_BEFORE, thread, tries, until)) {
+    case 1: return tries ? EBUSY : ETIMEDOUT;
+    case 2: return tries || until ? EINVAL : REAL2(fn, thread, result); /* not one that we know */
+    default: break;
+  }
+  busy++;
+  int r = until || tries ? pthread_join(thread, result) : REAL2(fn, thread, result);
+  busy--;
+  ASK(JOINED, thread, r, 0);
+  return r;
+}
+WRAP(int, join, pthreadZujoin, (thread, result), pthread_t thread, void** result) {
+  return busy ? REAL2(fn, thread, result) : join(fn, ra, thread, result, 0, 0);
+}
+WRAP(int, tryjoin, pthreadZutryjoinZunp, (thread, result), pthread_t thread, void** result) { return join(fn, ra, thread, result, 1, 0); }
+WRAP(int, timedjoin, pthreadZutimedjoinZunp, (thread, result, t), pthread_t thread, void** result, const struct timespec* t) {
+  return join(fn, ra, thread, result, 0, t ? deadline(CLOCK_REALTIME, t) : 0);
+}
+WRAP(int, detach, pthreadZudetach, (thread), pthread_t thread) {
+  ASK(DETACHED, thread, 0, 0);
+  return REAL1(fn, thread);
+}
+
+int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, sched_yield)(void);
+int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, sched_yield)(void) {
+  HERE;
+  ASK(YIELD, 0, 0, 0);
+  return 0;
+}
+static int sleep_for(unsigned long ra, uint64_t time) {
+  ASK(YIELD, 0, 0, nanoseconds(CLOCK_MONOTONIC) + time);
+  return 0;
+}
+WRAP(int, nanosleep, nanosleep, (t, left), const struct timespec* t, struct timespec* left) {
+  if (bad_time(t)) return REAL2(fn, t, left);
+  return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
+}
+WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t clock, int flags, const struct timespec* t, struct timespec* left) {
+  if (bad_time(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return REAL4(fn, clock, flags, t, left);
+  if (flags & TIMER_ABSTIME) {
+    ASK(YIELD, 0, 0, deadline(clock, t));
+    return 0;
+  }
+  return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
+}
+WRAP(int, usleep, usleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000ull); }
+WRAP(int, sleep, sleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000000000ull); }
+
+/* --- allocation ------------------------------------------------------------------------------------------------------------------------ */
+
+#define ALLOCATE(name, encoded, params, zeroed, size, ...)                                             \
+  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                     \
+  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) {                                    \
+    OrigFn fn;                                                                                         \
+    HERE;                                                                                              \
+    unsigned long p;                                                                                   \
+    VALGRIND_GET_ORIG_FN(fn);                                                                          \
+    params;                                                                                            \
+    if (!busy) ASK(ALLOCATED, p, size, zeroed);                                                        \
+    return (void*)p;                                                                                   \
+  }
+ALLOCATE(malloc, malloc, CALL_FN_W_W(p, fn, n), 0, n, size_t n)
+ALLOCATE(calloc, calloc, CALL_FN_W_WW(p, fn, k, n), 1, k * n, size_t k, size_t n)
+ALLOCATE(memalign, memalign, CALL_FN_W_WW(p, fn, align, n), 0, n, size_t align, size_t n)
+ALLOCATE(aligned_alloc, alignedZualloc, CALL_FN_W_WW(p, fn, align, n), 0, n, size_t align, size_t n)
+
+int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, posix_memalign)(void** out, size_t align, size_t n);
+int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, posix_memalign)(void** out, size_t align, size_t n) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  int r = REAL3(fn, out, align, n);
+  if (r == 0 && !busy) ASK(ALLOCATED, *out, n, 0);
+  return r;
+}
+
+void* I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, realloc)(void* old, size_t n);
+void* I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, realloc)(void* old, size_t n) {
+  OrigFn fn;
+  HERE;
+  unsigned long p;
+  VALGRIND_GET_ORIG_FN(fn);
+  CALL_FN_W_WW(p, fn, old, n);
+  if (busy) return (void*)p;
+  if (old && (p || n == 0)) ASK(FREE, old, 0, 0);
+  if (p) ASK(ALLOCATED, p, n, 0);
+  return (void*)p;
+}
+
+void I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, free)(void* p);
+void I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, free)(void* p) {
+  OrigFn fn;
+  HERE;
+  unsigned long r;
+  VALGRIND_GET_ORIG_FN(fn);
+  if (p && !busy) ASK(FREE, p, 0, 0);
+  CALL_FN_W_W(r, fn, p);
+  (void)r;
+}
+
+/* --- functions that move memory: the tool does it, piece by piece ------------------------------------------------------------------- */
+
+#define MOVE(encoded)                                                                                                       \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n);                              \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n) { HERE; return move(ra, to, from, n); }
+MOVE(memcpy)
+MOVE(memcpyZAZa)
+MOVE(memmove)
+MOVE(ZuZumemcpyZuchk)
+MOVE(ZuZumemmoveZuchk)
+MOVE(ZuZumemcpyZuavxZuZa)
+MOVE(ZuZumemcpyZusse2ZuZa)
+MOVE(ZuZumemcpyZuevexZuZa)
+MOVE(ZuZumemmoveZuavxZuZa)
+MOVE(ZuZumemmoveZusse2ZuZa)
+MOVE(ZuZumemmoveZuevexZuZa)
+
+#define FILL_(encoded)                                                                              \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n);              \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n) {             \
+    HERE;                                                                                           \
+    if (!ASK(FILL, to, (unsigned char)byte, n)) for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = (char)byte; \
+    return to;                                                                                      \
+  }
+FILL_(memset)
+FILL_(ZuZumemsetZuchk)
+FILL_(ZuZumemsetZuavx2ZuZa)
+FILL_(ZuZumemsetZusse2ZuZa)
+FILL_(ZuZumemsetZuevexZuZa)

@@ -1,0 +1,79 @@
+/* The Valgrind tool: who does what.
+ *   main.c        Valgrind's callbacks: start, threads, system calls, requests of the preload, the end
+ *   host.c        what the engine (tracer/binary) needs of Valgrind: waiting, waking, memory, modules
+ *   instrument.c  which accesses, branches and escapes of stack addresses call the helpers
+ *   helpers.c     the helpers that translated code calls
+ *   launch.c      the memory shared with the collector, and starting it */
+#ifndef STEM_TRACER_VALGRIND_TOOL_H
+#define STEM_TRACER_VALGRIND_TOOL_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_clientstate.h"
+#include "pub_tool_debuginfo.h"
+#include "pub_tool_guest.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_options.h"
+#include "pub_tool_stacktrace.h"
+#include "pub_tool_threadstate.h"
+#include "pub_tool_tooliface.h"
+
+#include "tracer/binary/engine.h"
+#include "tracer/binary/sys.h"
+
+/* Parts of Valgrind's core that have no public header; CMake checks that it is a version we know. */
+typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding, VgTs_Zombie } ThreadStatus;
+extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
+extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
+extern Bool VG_(in_generated_code);
+extern Bool VG_(is_exiting)(ThreadId tid);
+extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
+extern Int VG_(safe_fd)(Int oldfd);
+extern const HChar* VG_(args_the_exename);
+extern Addr ML_(get_CFA)(Addr ip, Addr sp, Addr fp, Addr min_accessible, Addr max_accessible);
+
+/* --- host.c --- */
+struct module {
+  Addr begin, end;   /* its code */
+  Addr bias;
+  Bool seen;         /* accesses of its code are recorded */
+  Bool announced;
+  Addr plt, plt_end, got, got_end, gotplt, gotplt_end;
+  HChar* path;
+};
+struct module* stem_module_at(Addr pc); /* NULL: none */
+Addr stem_site_of(ThreadId tid, Addr return_address); /* the call in code that is recorded, or 0 */
+Bool stem_readable(Addr addr, SizeT size);
+Bool stem_writable(Addr addr, SizeT size);
+void stem_pages_changed(Addr addr, SizeT size);
+
+/* --- launch.c --- */
+void stem_launch(void);
+void stem_write_meta(void);
+
+/* --- helpers.c: what is known when code is translated, in one word --- */
+#define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)
+enum { STEM_AT_FREE = 1, /* the address is constant or relative to the frame: no earlier read decides it */
+       STEM_AT_MORE = 2  /* not the first piece of its instruction's access */ };
+void stem_help_read(Addr addr, ULong at);
+void stem_help_write(Addr addr, ULong value, ULong at);
+void stem_help_cas_before(Addr addr, ULong at);
+void stem_help_cas_after(Addr addr, ULong old, ULong expected, ULong now, ULong at);
+void stem_help_xchg_before(Addr addr, ULong at);
+void stem_help_xchg_after(Addr addr, ULong old, ULong now, ULong at);
+void stem_help_branch(ULong taken, ULong at);
+void stem_help_pin(ULong at);
+void stem_help_escape(Addr value, ULong at);
+
+/* --- instrument.c --- */
+IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,
+                      const VexArchInfo* arch, IRType guest, IRType host);
+
+#endif
