@@ -56,9 +56,9 @@ int main(void) {
   pthread_t maker, packers[PACKERS];
   int batch = 1;
   stem_input(&batch, sizeof batch, "batch");
+  pthread_create(&maker, NULL, producer, &batch);
   for (int i = 0; i < PACKERS; i++)
     pthread_create(&packers[i], NULL, packer, NULL);
-  pthread_create(&maker, NULL, producer, &batch);
   pthread_join(maker, NULL);
   for (int i = 0; i < PACKERS; i++)
     pthread_join(packers[i], NULL);

@@ -1,4 +1,4 @@
-/* Stateful: a device works through four commands; a watchdog sends it back to idle.
+/* Stateful: a device works through three commands; a watchdog sends it back to idle.
  *
  * BUG (atomicity violation behind three rare inputs): the device releases the lock between seeing that it is armed and firing. Needs
  * the commands that unlock and arm it, then FIRE, and the watchdog in between. */
@@ -6,14 +6,14 @@
 #include <pthread.h>
 #include <stem.h>
 
-#define COMMANDS 4
+#define COMMANDS 3
 enum { IDLE, UNLOCKED, ARMED, FIRED };
 enum { FIRE = 77 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int state = IDLE;
 static unsigned serial = 0x1f;
-static unsigned char commands[COMMANDS] = {1, 1, 1, 1};
+static unsigned char commands[COMMANDS] = {1, 1, 1};
 
 static void fire(void) {
   assert(state == ARMED);
@@ -46,8 +46,7 @@ static void* device(void* unused) {
 
 static void* watchdog(void* unused) {
   pthread_mutex_lock(&lock);
-  if (state != FIRED)
-    state = IDLE;
+  state = IDLE;
   pthread_mutex_unlock(&lock);
   return unused;
 }
