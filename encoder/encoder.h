@@ -49,13 +49,15 @@ struct Options {
 // is SAT; UNSAT is UNSAT within the scope only, unless the scope is everything.
 struct Scope {
   std::vector<uint32_t> events;  // in recorded order; empty: all events of the trace
-  uint32_t target = trace::kNone;  // the branch, assertion or pin that negate() will ask about
+  uint32_t target = trace::kNone;  // the branch, assertion, pin or read that negate() will ask about
 };
 
 // What a branch is to decide instead of what it decided in the recording: `value`, or anything else, but none of `avoid`.
 struct Wish {
   std::optional<uint64_t> value;
   std::vector<uint64_t> avoid;
+  // Besides, of each of these groups of events at least one executes before the branch.
+  std::vector<std::vector<uint32_t>> some_before = {};
 };
 
 struct Answer {
@@ -82,7 +84,8 @@ class Encoder {
   Answer decide(uint32_t w, uint32_t r);
 
   // Can the scope's target be reached, and then decide as wished? PREFIX with the target as r: what executes before it
-  // executes as recorded, it and all after it is free. The schedule ends with the target.
+  // executes as recorded, it and all after it is free. The schedule ends with the target. Pins of a read-modify-write are asked
+  // about together with it: they do not bind when one of them is the target.
   Answer negate(const Wish& wish);
 
   // Makes a decide() that another thread is in return Unknown soon.

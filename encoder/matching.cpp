@@ -96,7 +96,7 @@ void Values::add_taint(uint32_t e) {
 void Values::add_matching() {
   for (uint32_t read : relevant_) add_match(read);
   for (uint32_t e : f_.events)
-    if (reads(f_.event(e)) && f_.event(e).flags & trace::kTainted) add_taint(e);
+    if (reads(f_.event(e)) && f_.event(e).flags & trace::kTainted && e != f_.target) add_taint(e);
 }
 
 }  // namespace stem::encoder

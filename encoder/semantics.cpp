@@ -68,11 +68,13 @@ Term Values::read(uint32_t read) {
 }
 
 void Values::add_semantics() {
+  const uint32_t asked = target_rmw();
   for (const auto& thread : f_.threads) {
     uint32_t rmw = trace::kNone;  // whose pins follow
     for (uint32_t e : thread) {
       const Event& event = f_.event(e);
       if (event.kind != Kind::Pin) rmw = event.kind == Kind::Rmw ? e : trace::kNone;
+      if (rmw != trace::kNone && rmw == asked && e != rmw) continue;
       if (binds(event) && event.expr && (f_.target == trace::kNone || !same_decision(f_.trace, e, f_.target))) {
         const Term term = expression(event.expr);
         const z3::expr holds =
@@ -83,7 +85,7 @@ void Values::add_semantics() {
         else if (f_.has_position(e)) f_.require(holds || f_.cut <= f_.position(e));
         else f_.require(holds || f_.cut < f_.position(e));
       }
-      if (reads(event) && event.flags & trace::kPinned) {
+      if (reads(event) && event.flags & trace::kPinned && e != f_.target) {
         const Term term = read(e);
         f_.require_if_executed(e, f_.all({term.known, term.bits == f_.z3.bv_val(event.value, 8 * event.size)}));
       }

@@ -35,6 +35,7 @@ class Values : public Terms {
 
   // alternate.cpp
   z3::expr negated(uint32_t branch, const Wish& wish);  // the execution ends at the branch, which decides as wished
+  uint32_t target_rmw() const;
 
  private:
   void find_relevant_reads();

@@ -7,13 +7,14 @@
 #include <set>
 #include <tuple>
 
-#include "predictor/analysis.h"
 #include "encoder/inputs.h"
+#include "predictor/analysis.h"
 #include "predictor/checker.h"
 #include "predictor/cone.h"
+#include "predictor/limits.h"
 #include "predictor/model.h"
 #include "predictor/must_order.h"
-#include "trace/text.h"
+#include "predictor/simplify.h"
 #include "util/error.h"
 
 namespace stem::predictor {
@@ -23,7 +24,7 @@ using trace::Kind;
 
 namespace {
 
-constexpr size_t kMinimising = 2'000'000;  // steps of the checker that a simpler input may cost
+constexpr unsigned kLimitQuestions = 200;  // to the solver, about what bounds the refutations on one trace
 
 bool decides(const Event& e) { return e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert; }
 
@@ -32,17 +33,25 @@ bool fits(const Event& branch, uint64_t value, const Wish& wish) {
   return wish.value ? value == *wish.value : value != branch.value;
 }
 
+// Does the schedule hold one event of each group that must execute?
+bool meets(const std::vector<uint32_t>& schedule, const Wish& wish) {
+  return std::all_of(wish.some_before.begin(), wish.some_before.end(), [&](const std::vector<uint32_t>& group) {
+    return std::any_of(schedule.begin(), schedule.end(), [&](uint32_t e) { return std::find(group.begin(), group.end(), e) != group.end(); });
+  });
+}
+
 }  // namespace
 
 struct Alternates::Impl {
   Impl(const trace::Trace& trace, AlternateOptions options)
       : trace(trace), options(std::move(options)), index(trace), checker(trace), model(trace), order(model), cones(model),
-        inputs(index, input_options(this->options)) {}
+        inputs(index, solver_options()), limits(model, order, [this](uint32_t e) { return can_change(e); }) {}
 
-  static encoder::Options input_options(const AlternateOptions& options) {
+  encoder::Options solver_options() const {
     encoder::Options encoding;
     encoding.timeout_ms = options.query_ms;
     encoding.dump = options.dump;
+    encoding.incremental = false;
     return encoding;
   }
 
@@ -93,6 +102,7 @@ struct Alternates::Impl {
     if (answer.kind != encoder::Answer::Kind::Feasible) return false;
     for (uint32_t e = 0; e <= out.branch; ++e)
       if (executes(e)) answer.schedule.push_back(e);
+    if (!meets(answer.schedule, wish)) return false;
     out.same_order = true;
     feasible(out, wish, Layer::Inputs, std::move(answer));
     return true;
@@ -122,22 +132,23 @@ struct Alternates::Impl {
     return true;
   }
 
+  encoder::Scope reorderable(uint32_t target) const {
+    encoder::Scope scope;
+    scope.target = target;
+    for (uint32_t e = 0; e < trace.events.size(); ++e)
+      if (e == target || !order.before(target, e)) scope.events.push_back(e);
+    return scope;
+  }
+
   // Order and inputs free, over all events that need not come after the branch.
   void solve_order(Alternate& out, const Wish& wish) {
-    encoder::Scope scope;
-    scope.target = out.branch;
-    for (uint32_t e = 0; e < trace.events.size(); ++e)
-      if (e == out.branch || !order.before(out.branch, e)) scope.events.push_back(e);
+    encoder::Scope scope = reorderable(out.branch);
     if (scope.events.size() > options.largest) {
       out.why = Why::Budget;
       out.detail = fmt::format("{} events are too many for the solver", scope.events.size());
       return;
     }
-    encoder::Options encoding;
-    encoding.timeout_ms = options.query_ms;
-    encoding.dump = options.dump;
-    encoding.incremental = false;
-    encoder::Encoder encoder(index, encoding, std::move(scope));
+    encoder::Encoder encoder(index, solver_options(), std::move(scope));
     encoder::Answer answer = encoder.negate(wish);
     out.seconds += answer.seconds;
     switch (answer.kind) {
@@ -155,12 +166,26 @@ struct Alternates::Impl {
     return false;
   }
 
-  Alternate& infeasible(Alternate& out, Layer layer) const {
+  Alternate& infeasible(Alternate& out, Layer layer) {
     out.kind = Alternate::Kind::Infeasible;
     out.layer = layer;
-    out.limit = what_is_fixed(out.branch);
+    out.limit = options.cut ? "the trace was cut" : limits.before(out.branch);
     out.bounded = !out.limit.empty();
     return out;
+  }
+
+  // Whether a pin or a pinned read can have another value, as far as anybody can tell.
+  bool can_change(uint32_t e) {
+    if (asked_limits++ >= kLimitQuestions || (options.interrupt && *options.interrupt)) return true;
+    if (inputs.depends(e) && !part_of_rmw(e)) {
+      if (inputs.solve(e, {}, [](uint32_t) { return true; }).kind != encoder::Answer::Kind::Infeasible) return true;
+      Alternate refuted;
+      refuted.branch = e;
+      if (only_inputs(e) && impossible_inputs(refuted, {})) return false;
+    }
+    encoder::Scope scope = reorderable(e);
+    if (!options.reorder || scope.events.size() > options.largest) return true;
+    return encoder::Encoder(index, solver_options(), std::move(scope)).negate({}).kind != encoder::Answer::Kind::Infeasible;
   }
 
   Alternate& feasible(Alternate& out, const Wish& wish, Layer layer, encoder::Answer answer) const {
@@ -169,55 +194,18 @@ struct Alternates::Impl {
     if (const auto rejection = checker.check_alternate(out.witness, out.value))
       throw InternalError(fmt::format("alternate of event {} by {} rejected at step {}: {}", out.branch, layer_name(layer),
                                       rejection->step, rejection->reason));
-    keep_inputs(out, wish);
-    out.kind = Alternate::Kind::Feasible;
-    out.layer = layer;
-    return out;
-  }
-
-  // Inputs keep their recorded values where that does as well: all of them, or one by one, or byte by byte.
-  void keep_inputs(Alternate& out, const Wish& wish) const {
-    size_t bytes = 0;
-    for (const trace::Input& input : trace.inputs) bytes += input.bytes.size();
-    const auto accepted = [&](const std::vector<trace::Input>& inputs) {
-      if (inputs == out.witness.inputs) return true;
-      Witness other = out.witness;
-      other.inputs = inputs;
+    const Good good = [&](const Witness& witness) {
       uint64_t value = 0;
-      if (checker.check_alternate(other, value) || !fits(trace.events[out.branch], value, wish)) return false;
-      out.witness.inputs = inputs;
+      if (!meets(witness.schedule, wish) || checker.check_alternate(witness, value) || !fits(trace.events[out.branch], value, wish)) return false;
       out.value = value;
       return true;
     };
-    if (accepted(trace.inputs)) return;
-    const bool all_bytes = bytes * out.witness.schedule.size() <= kMinimising;
-    for (size_t i = 0; i < trace.inputs.size(); ++i) {
-      if (trace.inputs.size() * out.witness.schedule.size() > kMinimising) break;
-      std::vector<trace::Input> inputs = out.witness.inputs;
-      inputs[i] = trace.inputs[i];
-      if (accepted(inputs)) continue;
-      for (size_t k = trace.inputs[i].bytes.size(); all_bytes && k-- > 0;) {
-        inputs = out.witness.inputs;
-        inputs[i].bytes[k] = trace.inputs[i].bytes[k];
-        accepted(inputs);
-      }
-    }
-  }
-
-  // What an execution that leads to the branch may meet that is held fixed without need; empty: nothing.
-  std::string what_is_fixed(uint32_t branch) const {
-    if (options.cut) return "the trace was cut";
-    for (uint32_t e = 0; e < trace.events.size(); ++e) {
-      const Event& event = trace.events[e];
-      if (event.thread == trace.events[branch].thread && e >= branch) continue;
-      const char* what = nullptr;
-      if (event.kind == Kind::Pin && event.expr) what = "a value is pinned";
-      if (event.kind == Kind::Nondet) what = "the outside world answered";
-      if (event.kind == Kind::External || event.flags & trace::kTainted) what = "unseen code writes memory";
-      if ((event.kind == Kind::Read || event.kind == Kind::Rmw) && event.flags & trace::kPinned) what = "a read is pinned";
-      if (what) return fmt::format("{} at {}", what, trace::describe(trace.threads[event.thread], trace.sites[event.site]));
-    }
-    return index.opaque ? "an operation is not modelled" : "";
+    STEM_CHECK(good(out.witness));
+    if (!out.same_order) simplify_schedule(trace, out.witness, good);
+    simplify_inputs(trace, out.witness, good);
+    out.kind = Alternate::Kind::Feasible;
+    out.layer = layer;
+    return out;
   }
 
   const trace::Trace& trace;
@@ -228,6 +216,8 @@ struct Alternates::Impl {
   MustOrder order;
   Cones cones;
   encoder::InputSolver inputs;
+  Limits limits;
+  unsigned asked_limits = 0;
 };
 
 Alternates::Alternates(const trace::Trace& trace, AlternateOptions options)

@@ -31,7 +31,7 @@ struct AlternateOptions {
 };
 
 // What the branch is to decide instead: {} anything but what it decided in the recording, {.value = 3} that case of a switch,
-// {.avoid = {1, 2}} none of these either.
+// {.avoid = {1, 2}} none of these either; some_before: events of which one of each group is to execute before it.
 using encoder::Wish;
 
 struct Alternate {
