@@ -88,11 +88,25 @@ class Comparison {
                                              more_a ? "first" : "second", what(longer, longer.reader.event()))};
       }
       std::string why = differ(a_.reader.event(), b_.reader.event());
+      if (!why.empty() && livelocked(a_) != livelocked(b_) && both_livelock()) return std::nullopt;
       if (!why.empty()) return Difference{index, why};
     }
   }
 
  private:
+  static bool livelocked(const Side& side) {
+    return side.reader.event().kind == Kind::Exit && side.reader.event().value2 == static_cast<uint64_t>(Outcome::Livelock);
+  }
+
+  // A livelock goes on for ever: at which round its recording was stopped means nothing. Reads both to their ends.
+  bool both_livelock() {
+    Event kept[2] = {a_.reader.event(), b_.reader.event()};
+    while (a_.next(false)) kept[0] = a_.reader.event();
+    while (b_.next(false)) kept[1] = b_.reader.event();
+    return kept[0].value2 == kept[1].value2 && kept[0].kind == Kind::Exit && kept[1].kind == Kind::Exit &&
+           kept[0].value2 == static_cast<uint64_t>(Outcome::Livelock);
+  }
+
   static std::string what(const Side& side, const Event& e) {
     std::string on = subject(e, side.names);
     return fmt::format("{}: {}{}{}", describe(side.names.thread(e.thread), side.names.site(e.site)), kind_name(e.kind), on.empty() ? "" : " of ", on);

@@ -92,6 +92,10 @@ static int may_be_interrupted(void) {
   return 1;
 }
 
+/* Private memory on the heap is not in the prints: a loop that counts there has this long to end. */
+#define PERSISTENCE 250000000u
+static uint64_t hopeless_since;
+
 /* Everybody who could run spins: the sleeper that wakes first, else the spinners in turn. */
 static struct stem_thread* among_spinners(struct stem_thread* asking) {
   struct stem_thread *oldest = 0, *sleeper = 0;
@@ -109,7 +113,9 @@ static struct stem_thread* among_spinners(struct stem_thread* asking) {
     if (!enabled && (!sleeper || t->pending.deadline < sleeper->pending.deadline)) sleeper = t;
   }
   if (!oldest && !sleeper) return 0;
-  if (hopeless && !stem_sched.outside && !stem_signal_sources && !stem_sched.over && !may_be_interrupted())
+  if (!hopeless) hopeless_since = 0;
+  if (hopeless && !hopeless_since) hopeless_since = stem_real_nanoseconds();
+  if (hopeless && stem_real_nanoseconds() - hopeless_since > PERSISTENCE && !stem_sched.outside && !stem_signal_sources && !stem_sched.over && !may_be_interrupted())
     stem_report_stuck(stem_sched.writer, "livelock");
   if (!hopeless) naps = 0;
   if (!oldest) return 0; /* only sleepers: the caller lets time pass */

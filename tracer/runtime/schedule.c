@@ -17,7 +17,7 @@ uint32_t stem_signal_sources, stem_signal_handlers;
 
 STEM_EXPORT __attribute__((noinline)) void __stem_stop_here(void) { __asm__ volatile("" ::: "memory"); }
 
-static uint64_t real_nanoseconds(void) {
+uint64_t stem_real_nanoseconds(void) {
   struct timespec ts;
   stem_sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts, 0);
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
@@ -92,7 +92,7 @@ static struct stem_thread* nobody(void) {
   }
   if (first && (stem_sched.outside + (uint32_t)external + stem_signal_sources == 0 || first->pending.deadline <= stem_now(CLOCK_MONOTONIC)))
     return first;
-  uint64_t now = real_nanoseconds();
+  uint64_t now = stem_real_nanoseconds();
   if (!stem_sched.idle_since) stem_sched.idle_since = now;
   int patience = (stem_signal_sources || stem_signal_handlers) && now - stem_sched.idle_since < 10000000000u;
   if (!first && parked && !stem_sched.outside && !external && !patience && !stem_sched.over) stem_report_stuck(stem_sched.writer, "deadlock");
@@ -107,8 +107,8 @@ void stem_pass_token(struct stem_thread* asking) {
       case STEM_GUIDED_GRANT:
         return grant(next, countdown, asking);
       case STEM_GUIDED_WAIT:
-        if (!stem_sched.idle_since) stem_sched.idle_since = real_nanoseconds();
-        if (real_nanoseconds() - stem_sched.idle_since < 10000000000u) return;
+        if (!stem_sched.idle_since) stem_sched.idle_since = stem_real_nanoseconds();
+        if (stem_real_nanoseconds() - stem_sched.idle_since < 10000000000u) return;
         stem_guided_give_up("the thread whose turn it is has been blocked outside the program for ten seconds");
         break;
       case STEM_GUIDED_OVER:

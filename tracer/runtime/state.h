@@ -125,6 +125,7 @@ void stem_report_stuck(struct stem_thread* self, const char* kind) __attribute__
 void stem_text_threads(struct stem_text* text);      /* "threads":[...] */
 const char* stem_kind_text(unsigned kind);
 struct stem_thread* stem_holder_of(struct stem_thread* waiting);  /* who holds what it waits for, or 0 */
+uint64_t stem_real_nanoseconds(void);
 int stem_can_lock_mutex(struct stem_thread* t, uintptr_t mutex);
 int stem_futex_free(struct stem_thread* t, uintptr_t mutex);
 struct stem_thread* stem_futex_holder(uint64_t mutex);

@@ -112,6 +112,9 @@ static void stack_bounds(struct stem_thread* self) {
   if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
   if (pthread_attr_getstack(&attr, &base, &size) == 0) self->stack_top = (const uint64_t*)((char*)base + size);
   pthread_attr_destroy(&attr);
+  /* A thread's own variables lie above its stack in the same memory: not what a frame of the program is. */
+  const uint64_t* own = (const uint64_t*)((uintptr_t)&__stem_tls & ~7ull);
+  if (self->stack_top > own && (char*)own > (char*)base) self->stack_top = own;
 }
 
 static void thread_begins(struct stem_thread* self) {
@@ -151,6 +154,7 @@ static void thread_ends(void* round) {
 static void* run(void* argument) {
   struct stem_thread* self = argument;
   thread_begins(self);
+  self->stack_top = (const uint64_t*)__builtin_frame_address(0) + 2;
   /* The creator published our Start: wait for the token that comes with it (parallel: for its Create). */
   while (!__atomic_load_n(&self->go, __ATOMIC_ACQUIRE)) stem_futex_wait(&self->go, 0, -1, 0);
   __atomic_store_n(&self->go, 0, __ATOMIC_RELAXED);
