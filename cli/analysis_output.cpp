@@ -45,7 +45,8 @@ std::string statistics(const predictor::AnalysisResult& result) {
   std::string out = fmt::format("  {} events, {} accesses, {} pieces of memory\n  {} static candidates, {} event pairs\n",
                                 s.events, s.accesses, s.atoms, s.candidates, s.instances);
   for (const auto& [layer, n] : s.decided) out += fmt::format("  decided by {:<11} {}\n", predictor::layer_name(layer), n);
-  out += fmt::format("  {} windows, {} questions to the engine, {} to the solver\n", s.windows, s.queries, s.solver_queries);
+  out += fmt::format("  {} windows, {} questions to the engine, {} states enumerated, {} questions to the solver\n", s.windows, s.queries,
+                     s.states, s.solver_queries);
   out += fmt::format("  {:.3f} s in all, {:.3f} s in the solver, {:.0f} candidates/s\n", s.seconds, s.solver_seconds,
                      s.seconds > 0 ? static_cast<double>(s.candidates) / s.seconds : 0.0);
   if (s.rejected) out += fmt::format("  {} witnesses refused by the checker: please report this\n", s.rejected);
@@ -111,7 +112,7 @@ json to_json(const trace::Trace& trace, const predictor::AnalysisResult& result)
   return {{"program", valid_utf8(trace.meta.program)}, {"pairs", std::move(pairs)}, {"notes", result.notes},
           {"interrupted", result.interrupted},
           {"statistics", {{"events", s.events}, {"accesses", s.accesses}, {"candidates", s.candidates}, {"instances", s.instances},
-                          {"decided", decided}, {"windows", s.windows}, {"queries", s.queries},
+                          {"decided", decided}, {"windows", s.windows}, {"queries", s.queries}, {"states", s.states},
                           {"solver_queries", s.solver_queries}, {"seconds", s.seconds}, {"solver_seconds", s.solver_seconds},
                           {"rejected", s.rejected}}}};
 }

@@ -3,8 +3,9 @@
 //   1. what the recording shows, and what unseen code has written, is settled;
 //   2. order and locks refute what they can for all instances at once (candidates.h);
 //   3. harvest: executions with one thread standing still show most of what is feasible;
-//   4. the engine sweeps the reads that still matter: kept instances first, then all of them;
-//   5. Z3 is asked about the instances that the engine left undecided.
+//   4. windows that have few executions are enumerated: that decides all that is in them;
+//   5. the engine sweeps the reads of the others that still matter: kept instances first, then all of them;
+//   6. Z3 is asked about the instances that the engine left undecided.
 //
 // A trace of up to some thousand events is one window, and a refutation holds for all of it. A longer one is cut into
 // windows that overlap by half; a witness found in a window is a witness, a refutation holds within windows only and is
@@ -12,6 +13,7 @@
 #include "predictor/analysis.h"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "predictor/evidence.h"
@@ -26,6 +28,7 @@ namespace {
 
 constexpr uint32_t kWholeTrace = 4000;    // events: up to here a trace is one window
 constexpr uint32_t kWindow = 1000;
+constexpr uint32_t kWidest = 2 * kWholeTrace;
 constexpr size_t kRound = 16;             // tasks
 constexpr uint64_t kOpenInstances = 64;   // per static pair, for the solver
 constexpr uint8_t kSkipped = 2;           // in decided_: nobody wants to know
@@ -42,12 +45,14 @@ class Analysis {
         order_(model_),
         candidates_(model_, options.kept),
         checker_(trace),
-        shared_{model_, candidates_, checker_, options_,
+        independence_(model_, order_),
+        shared_{model_, candidates_, checker_, independence_, options_,
                 options.timeout.count() ? start_ + options.timeout : Clock::time_point::max()},
         decided_(candidates_.pairs.size(), 0),
         results_(candidates_.pairs.size()),
         open_(candidates_.pairs.size()),
-        searched_(candidates_.pairs.size(), 0) {
+        searched_(candidates_.pairs.size(), 0),
+        excluded_(candidates_.pairs.size(), 0) {
     workers_ = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     const auto n = static_cast<uint32_t>(trace.events.size());
     window_ = options.window ? std::min(options.window, n) : n <= kWholeTrace ? n : kWindow;
@@ -62,10 +67,11 @@ class Analysis {
     } else {
       refute_by_order();
       harvest();
+      enumerate();
       if (!whole_) sweep_kept();
       bool finished = sweep_all();
       // What is left then is worth wider windows around the instances that were kept.
-      for (uint32_t wider : {kWholeTrace, 2 * kWholeTrace})
+      for (uint32_t wider : {kWholeTrace, kWidest})
         if (!whole_ && !options_.window && finished && left() > 0) widen(wider);
       solve(SolveMode::Left);
       conclude(finished);
@@ -164,6 +170,7 @@ class Analysis {
         [&](size_t i, Findings findings) {
           const bool fresh = !findings.found.empty();
           finished &= findings.finished;
+          if (findings.enumerated) enumerated_.insert({tasks[i].first, tasks[i].last});
           merge(std::move(findings));
           tasks[i] = {};
           const bool last_of_round = i + 1 == made;
@@ -187,7 +194,9 @@ class Analysis {
       decide(f.pair, State::Implicit, f.layer);
       results_[f.pair].witness = std::move(f.witness);
     }
+    statistics_.states += findings.states;
     for (uint32_t pair : findings.tried) ++results_[pair].tried;
+    for (const auto& [pair, instances] : findings.excluded) results_[pair].tried += instances, excluded_[pair] = 1;
     for (uint32_t pair : findings.searched) searched_[pair] = 1;
     for (const auto& o : findings.open) {
       ++results_[o.pair].tried;
@@ -221,6 +230,40 @@ class Analysis {
         [&](bool) { return left() > 0; });
   }
 
+  // Whether all of the window has been enumerated, as part of one that may be wider.
+  bool enumerated(const Task& task) const {
+    for (auto it = enumerated_.upper_bound({task.first, UINT32_MAX}); it != enumerated_.begin();) {
+      --it;
+      if (it->second >= task.last) return true;
+      if (it->first + kWidest <= task.first) break;
+    }
+    return false;
+  }
+
+  // Where nothing comes of it, it is given up soon: threads that are free to interleave have too many executions.
+  void enumerate() {
+    if (options_.meaning == Meaning::Full || left() == 0 || !options_.states) return;
+    const uint32_t narrow = window_;
+    if (!whole_ && !options_.window) window_ = kWholeTrace;
+    constexpr size_t kFew = 4;
+    size_t tasks = 0, done = 0;
+    bool in_vain = false;
+    run_tasks(
+        window_count(), kFew,
+        [&](size_t i) {
+          Task task = window_task(static_cast<uint32_t>(i));
+          task.states = uint64_t{options_.states} * (task.last - task.first);
+          for (uint32_t e = task.first; e < task.last; ++e)
+            if (interesting(e)) task.reads.push_back(e);
+          return task;
+        },
+        [&](bool) {
+          if (++tasks % kFew == 0) in_vain = enumerated_.size() == done, done = enumerated_.size();
+          return left() > 0 && !in_vain;
+        });
+    window_ = narrow;
+  }
+
   uint32_t window_of(const EventPair& pair) const {
     const uint32_t w = pair.write == kFromStart ? pair.read : pair.write;
     const uint32_t low = std::min(w, pair.read), high = std::max(w, pair.read);
@@ -247,6 +290,8 @@ class Analysis {
         [&](size_t i) {
           Task task = window_task(windows[i]);
           task.freeze = task.sweep = true;
+          if (enumerated(task)) return task;
+          if (window_ > kWholeTrace) task.states = uint64_t{options_.states} * (task.last - task.first);
           for (uint32_t r : reads[windows[i]])
             if (r >= task.first && r < task.last && interesting(r)) task.reads.push_back(r);
           ++statistics_.windows;
@@ -265,6 +310,7 @@ class Analysis {
   // Every read that an undecided pair still needs. True: all were looked at.
   bool sweep_all() {
     if (left() == 0) return true;
+    if (whole_ && enumerated(window_task(0))) return true;
     if (whole_) {
       std::vector<uint32_t> reads;
       for (uint32_t e = 0; e < trace_.events.size(); ++e)
@@ -286,6 +332,7 @@ class Analysis {
         [&](size_t i) {
           Task task = window_task(static_cast<uint32_t>(i));
           task.sweep = true;
+          if (enumerated(task)) return task;
           for (uint32_t e = task.first; e < task.last; ++e)
             if (interesting(e)) task.reads.push_back(e);
           statistics_.windows += !task.reads.empty();
@@ -343,7 +390,10 @@ class Analysis {
         p.why = options_.interrupt && *options_.interrupt ? Why::Interrupted : p.tried ? Why::Instances : Why::Budget;
         p.detail = fmt::format("{} of {} instances tried", p.tried, p.instances);
       } else {
-        decide(i, State::Infeasible, by_solver_.count(i) ? Layer::Solver : searched_[i] ? Layer::Search : Layer::Saturation);
+        decide(i, State::Infeasible, by_solver_.count(i) ? Layer::Solver
+                                     : excluded_[i]      ? Layer::Enumeration
+                                     : searched_[i]      ? Layer::Search
+                                                         : Layer::Saturation);
         if (!whole_) {
           p.bound = {false, 0, window_};
           p.detail = fmt::format("within windows of {} events", window_);
@@ -403,13 +453,15 @@ class Analysis {
   MustOrder order_;
   Candidates candidates_;
   Checker checker_;
+  Independence independence_;
   Shared shared_;
   std::vector<uint8_t> decided_;
   std::vector<PairResult> results_;
   std::vector<std::vector<EventPair>> open_;      // instances that the engine left, some of them
   std::map<uint32_t, uint64_t> open_count_;
   std::map<uint32_t, bool> by_solver_;
-  std::vector<uint8_t> searched_;
+  std::vector<uint8_t> searched_, excluded_;      // by search, by enumeration
+  std::set<std::pair<uint32_t, uint32_t>> enumerated_;  // windows
   std::vector<std::unique_ptr<Worker>> pool_;
   Statistics statistics_;
   AnalysisResult result_;

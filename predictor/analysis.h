@@ -64,6 +64,7 @@ struct Statistics {
   uint64_t instances = 0;                  // event pairs
   std::map<Layer, uint64_t> decided;       // static pairs, by who decided
   uint64_t windows = 0;                    // that were opened
+  uint64_t states = 0;                     // visited by enumerations
   uint64_t queries = 0;                    // event pairs asked of the engine
   uint64_t solver_queries = 0;
   uint64_t rejected = 0;                   // witnesses that the checker refused: bugs
@@ -83,6 +84,7 @@ struct AnalysisOptions {
   std::chrono::milliseconds timeout{0};    // for the whole analysis; 0: none
   unsigned query_ms = 5000;                // for one question to the solver
   uint32_t decisions = 2000;               // of the engine's search, for one question
+  uint32_t states = 100;                   // of an enumeration, for each event of its window; 0: none
   uint32_t window = 0;                     // events; 0: the whole trace if it is short, windows of 1000 otherwise
   uint32_t kept = 64;                      // instances per static pair that are tried first
   unsigned threads = 0;                    // 0: as many as there are cores

@@ -31,6 +31,8 @@ class Candidates {
   uint32_t find(uint32_t w, uint32_t r) const {
     return find_classes(w == kFromStart ? 0 : def_class_[w], use_class_[r]);
   }
+  uint32_t def_class(uint32_t w) const { return w == kFromStart ? 0 : def_class_[w]; }
+  uint32_t def_classes() const { return defs_; }
   uint32_t use_class(uint32_t r) const { return use_class_[r]; }
   uint32_t use_classes() const { return uses_; }
   const std::vector<uint32_t>& pairs_of_use(uint32_t use_class) const { return by_use_[use_class]; }

@@ -42,6 +42,7 @@ void Machine::start(uint32_t first) {
   exited_ = model_.exit_event < first_;
   differs_ = false;
   schedule_.clear();
+  old_cells_.clear(), old_reads_.clear(), old_sync_.clear(), old_woken_.clear(), memos_.clear();
   ++stamp_;
   ++memo_epoch_;
 }
@@ -123,11 +124,46 @@ void Machine::remember(uint32_t event, Value value) {
   if (!differs_) differs_ = true;
   read_stamp_[event] = stamp_;
   read_value_[event] = value;
+  if (history_) old_reads_.push_back(event);
 }
 
 void Machine::forget(uint32_t event) {
   read_stamp_[event] = 0;
-  ++memo_epoch_;
+  if (history_) old_reads_.pop_back();
+}
+
+void Machine::drop_memos(size_t size) {
+  for (; memos_.size() > size; memos_.pop_back()) memo_stamp_[memos_.back()] = 0;
+}
+
+void Machine::note_sync(uint32_t event) {
+  if (const uint32_t section = model_.section_of[event]; section != trace::kNone)
+    old_sync_.emplace_back(model_.sections[section].lock, sync_[model_.sections[section].lock]);
+  switch (model_.trace.events[event].kind) {
+    case Kind::SemPost:
+    case Kind::SemWait:
+    case Kind::SemInit: old_sync_.emplace_back(model_.sync[event], sync_[model_.sync[event]]); break;
+    case Kind::Wait:
+    case Kind::Wake: {
+      const uint32_t thread = model_.trace.events[event].thread;
+      old_woken_.emplace_back(thread, woken_[thread]);
+      break;
+    }
+    default: break;
+  }
+}
+
+void Machine::undo(const Mark& mark) {
+  for (; schedule_.size() > mark.schedule; schedule_.pop_back()) {
+    --executed_[model_.trace.events[schedule_.back()].thread];
+    if (schedule_.back() == model_.exit_event) exited_ = false;
+  }
+  for (; old_cells_.size() > mark.cells; old_cells_.pop_back()) memory_[old_cells_.back().first] = old_cells_.back().second;
+  for (; old_reads_.size() > mark.reads; old_reads_.pop_back()) read_stamp_[old_reads_.back()] = 0;
+  for (; old_sync_.size() > mark.sync; old_sync_.pop_back()) sync_[old_sync_.back().first] = old_sync_.back().second;
+  for (; old_woken_.size() > mark.woken; old_woken_.pop_back()) woken_[old_woken_.back().first] = old_woken_.back().second;
+  drop_memos(mark.memos);
+  differs_ = mark.differs;
 }
 
 // Operands before what uses them, without recursion: a sum over a long loop is a very deep expression.
@@ -146,6 +182,7 @@ Machine::Value Machine::evaluate(trace::ExprId id) {
     if (memo_stamp_[top] == memo_epoch_) continue;
     memo_stamp_[top] = memo_epoch_;
     memo_[top] = apply(top);
+    memos_.push_back(top);
   }
   return memo_[id];
 }
@@ -204,9 +241,13 @@ bool Machine::step(uint32_t event, uint32_t limit) {
       if (e.flags & trace::kTainted)
         for (unsigned k = 0; k < model_.atom_count[event]; ++k)
           if (read_atom(model_.first_atom[event] + k).writer != model_.sources[model_.sources_at[event] + k]) return false;
+      const bool differed = differs_;
+      const size_t memos = memos_.size();
       remember(event, value);
       if (differs_ && !path_ahead(event, limit)) {
         forget(event);
+        drop_memos(memos);
+        differs_ = differed;
         return false;
       }
     }
@@ -215,6 +256,7 @@ bool Machine::step(uint32_t event, uint32_t limit) {
       if (e.expr && differs_) value = evaluate(e.expr);
       for (unsigned k = 0; k < model_.atom_count[event]; ++k) {
         const uint32_t atom = model_.first_atom[event] + k;
+        if (history_) old_cells_.emplace_back(atom, memory_[atom]);
         memory_[atom] = {stamp_, event, {model_.slice(event, atom, value.bits), value.known}};
       }
     }
@@ -225,10 +267,23 @@ bool Machine::step(uint32_t event, uint32_t limit) {
   } else if (e.kind == Kind::Exit) {
     exited_ = true;
   }
+  if (history_) note_sync(event);
   follow(sync_, woken_, event);
   ++executed_[e.thread];
   schedule_.push_back(event);
   return true;
+}
+
+void Machine::waiters(uint32_t signal, std::vector<uint32_t>& wakes) const {
+  wakes.clear();
+  for (uint32_t t = 0; t < model_.threads; ++t) {
+    const uint32_t at = executed_[t];
+    if (at == 0 || at >= model_.events_of[t].size() || woken_[t]) continue;
+    const uint32_t wait = model_.events_of[t][at - 1], wake = model_.events_of[t][at];
+    if (model_.wait_of[wake] == wait && model_.sync[wait] == model_.sync[signal] &&
+        !(model_.trace.events[wake].flags & (trace::kTimeout | trace::kSpurious)))
+      wakes.push_back(wake);
+  }
 }
 
 void Machine::deliver(uint32_t signal) {
@@ -240,7 +295,7 @@ void Machine::deliver(uint32_t signal) {
     const uint32_t wait = model_.events_of[t][at - 1], wake = model_.events_of[t][at];
     if (model_.wait_of[wake] != wait || model_.sync[wait] != model_.sync[signal]) continue;
     if (e.kind == Kind::Broadcast) {
-      woken_[t] = 1;
+      awaken(t);
       continue;
     }
     bool wished = false;
@@ -252,7 +307,7 @@ void Machine::deliver(uint32_t signal) {
     const bool useful = !(model_.trace.events[wake].flags & (trace::kTimeout | trace::kSpurious));
     if (useful && (chosen == kNoEvent || wake < chosen)) chosen = wake;
   }
-  if (chosen != kNoEvent) woken_[model_.trace.events[chosen].thread] = 1;
+  if (chosen != kNoEvent) awaken(model_.trace.events[chosen].thread);
 }
 
 }  // namespace stem::predictor

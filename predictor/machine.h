@@ -2,7 +2,8 @@
 //
 // The engine's own executor, used to linearise and to harvest; the checker that judges witnesses shares none of it. It
 // starts either at the program's start or in the middle of the recording, and is reset in time proportional to the number
-// of locks: memory is stamped, not copied. Values are evaluated only once some read differed from the recording.
+// of locks: memory is stamped, not copied. Values are evaluated only once some read differed from the recording. With
+// `keep_history` steps can be taken back, at the cost of what they changed.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ class Machine {
   bool step(uint32_t event, uint32_t limit = UINT32_MAX);
 
   uint32_t executed(uint32_t thread) const { return executed_[thread]; }  // how many of its events
+  const std::vector<uint32_t>& executed() const { return executed_; }
   bool done(uint32_t event) const { return model_.position[event] < executed_[model_.trace.events[event].thread]; }
   uint32_t writer(uint32_t atom) const;                                   // last; kFromStart
   const std::vector<uint32_t>& schedule() const { return schedule_; }     // since `first`
@@ -35,6 +37,36 @@ class Machine {
   // A signal goes to the waiter whose Wake this is, if it waits; without a wish, to the one that woke first in the recording.
   void wish(uint32_t signal, uint32_t wake) { wishes_.emplace_back(signal, wake); }
   void clear_wishes() { wishes_.clear(); }
+
+  // Taking steps back. Off by default; switch it on before `start`.
+  void keep_history(bool keep) { history_ = keep; }
+  struct Mark {
+    size_t schedule, cells, reads, sync, woken, memos;
+    bool differs;
+  };
+  Mark mark() const {
+    return {schedule_.size(), old_cells_.size(), old_reads_.size(), old_sync_.size(), old_woken_.size(), memos_.size(), differs_};
+  }
+  void undo(const Mark& mark);
+
+  // What distinguishes two states that have executed the same events.
+  struct Content {
+    uint32_t writer;
+    uint64_t bits;
+    bool known;
+  };
+  Content content(uint32_t atom) const {
+    const Cell cell = read_atom(atom);
+    return {cell.writer, cell.value.bits, cell.value.known};
+  }
+  bool woken(uint32_t thread) const { return woken_[thread]; }
+  // Calls look(read, bits, known) for every executed read that may differ from the recording.
+  template <typename Look>
+  void differing_reads(Look look) const {
+    for (uint32_t read : old_reads_) look(read, read_value_[read].bits, read_value_[read].known);
+  }
+  // The Wake events of those blocked at a condition variable whom a signal would help.
+  void waiters(uint32_t signal, std::vector<uint32_t>& wakes) const;
 
  private:
   struct Value {
@@ -53,6 +85,12 @@ class Machine {
   };
 
   void follow(std::vector<Sync>& sync, std::vector<uint8_t>& woken, uint32_t event) const;
+  void note_sync(uint32_t event);
+  void awaken(uint32_t thread) {
+    if (history_) old_woken_.emplace_back(thread, woken_[thread]);
+    woken_[thread] = 1;
+  }
+  void drop_memos(size_t size);
   void deliver(uint32_t signal);
   Cell read_atom(uint32_t atom) const;
   Value read(uint32_t event) const;
@@ -80,6 +118,13 @@ class Machine {
   uint32_t stamp_ = 0, memo_epoch_ = 0;
   std::vector<uint32_t> schedule_;
   std::vector<std::pair<uint32_t, uint32_t>> wishes_;
+  // What steps changed.
+  bool history_ = false;
+  std::vector<std::pair<uint32_t, Cell>> old_cells_;
+  std::vector<uint32_t> old_reads_;
+  std::vector<std::pair<uint32_t, Sync>> old_sync_;
+  std::vector<std::pair<uint32_t, uint8_t>> old_woken_;
+  std::vector<trace::ExprId> memos_;
 };
 
 }  // namespace stem::predictor

@@ -1,6 +1,7 @@
 #include "predictor/worker.h"
 
 #include <algorithm>
+#include <map>
 
 #include "util/error.h"
 
@@ -23,7 +24,9 @@ Findings Worker::run(const Task& task, const std::vector<uint8_t>& decided) {
   findings_ = {};
   decided_ = &decided;
   task_ = task;
+  if (task.states && shared_.options.meaning == Meaning::Prefix) enumerate();
   for (uint32_t r : task.reads) {
+    if (findings_.enumerated || !(task.freeze || task.sweep)) break;
     if (!any_wanted(r)) continue;
     if (shared_.stop()) {
       findings_.finished = false;
@@ -77,6 +80,60 @@ void Worker::found(uint32_t w, uint32_t r, Layer layer, std::vector<uint32_t> sc
     touched_.push_back(other);
     findings_.found.push_back({other, Layer::Harvest, std::move(second)});
   });
+}
+
+// --- enumeration -----------------------------------------------------------------------------------------------------
+
+uint32_t Worker::label(uint32_t write) {
+  const uint32_t def = shared_.candidates.def_class(write);
+  return def_wanted_[def] ? def + 1 : 0;
+}
+
+void Worker::flow(uint32_t write, uint32_t read) {
+  const uint32_t pair = shared_.candidates.find(write, read);
+  if (!wanted(pair)) return;
+  const size_t before = findings_.found.size();
+  found(write, read, Layer::Enumeration, enumerate_->schedule(read));
+  if (findings_.found.size() > before) --wanted_left_;
+}
+
+bool Worker::stop() { return wanted_left_ == 0 || shared_.stop(); }
+
+void Worker::enumerate() {
+  if (shared_.stop()) {
+    findings_.finished = false;
+    return;
+  }
+  const Candidates& all = shared_.candidates;
+  def_wanted_.assign(all.def_classes(), 0);
+  std::vector<uint8_t> seen(all.use_classes(), 0);
+  wanted_left_ = 0;
+  for (uint32_t r : task_.reads)
+    if (uint8_t& flag = seen[all.use_class(r)]; !flag) {
+      flag = 1;
+      for (uint32_t pair : all.pairs_of_use(all.use_class(r)))
+        if (wanted(pair)) ++wanted_left_, def_wanted_[all.def_class(all.pairs[pair].example.write)] = 1;
+    }
+  if (wanted_left_ == 0) return;
+  if (!enumerate_) enumerate_ = std::make_unique<Enumerate>(model_, shared_.independence);
+  const Enumerate::Outcome outcome = enumerate_->run(task_.first, task_.last, task_.states, *this);
+  findings_.states += enumerate_->states();
+  findings_.enumerated = outcome == Enumerate::Outcome::Complete;
+  if (findings_.enumerated) count_excluded();
+}
+
+void Worker::count_excluded() {
+  std::map<uint32_t, uint64_t> excluded;
+  for (uint32_t r : task_.reads)
+    for (unsigned k = 0; k < model_.atom_count[r]; ++k) {
+      const uint32_t atom = model_.first_atom[r] + k;
+      const uint32_t start = task_.first == 0 ? kFromStart : model_.last_write_before(atom, task_.first);
+      if (const uint32_t pair = shared_.candidates.find(start, r); wanted(pair)) ++excluded[pair];
+      const auto writes = model_.writes_of(atom);
+      for (auto it = std::lower_bound(writes.begin(), writes.end(), task_.first); it != writes.end() && *it < task_.last; ++it)
+        if (const uint32_t pair = shared_.candidates.find(*it, r); *it != r && wanted(pair)) ++excluded[pair];
+    }
+  findings_.excluded.assign(excluded.begin(), excluded.end());
 }
 
 void Worker::freeze(uint32_t r) {

@@ -11,6 +11,7 @@
 #include "predictor/candidates.h"
 #include "predictor/checker.h"
 #include "predictor/engine.h"
+#include "predictor/enumerate.h"
 #include "predictor/harvest.h"
 
 namespace stem::predictor {
@@ -20,6 +21,7 @@ struct Task {
   std::vector<uint32_t> reads;      // of the window, ascending
   bool freeze = false;              // harvest
   bool sweep = false;               // decide
+  uint64_t states = 0;              // enumerate, so many states at most; 0: do not
 };
 
 struct Findings {
@@ -36,6 +38,9 @@ struct Findings {
   std::vector<uint32_t> tried;      // static pair of each question that refuted an instance
   std::vector<uint32_t> searched;   // those that took the search
   std::vector<Open> open;           // instances that the engine left
+  std::vector<std::pair<uint32_t, uint64_t>> excluded;  // by enumeration: static pair, instances
+  bool enumerated = false;          // the whole window
+  uint64_t states = 0;
   uint64_t queries = 0, rejected = 0;
   std::vector<std::string> rejections;
   bool finished = true;             // false: time was up
@@ -45,6 +50,7 @@ struct Shared {
   const Model& model;
   const Candidates& candidates;
   const Checker& checker;
+  const Independence& independence;
   const AnalysisOptions& options;
   std::chrono::steady_clock::time_point deadline;
   bool stop() const {
@@ -53,7 +59,7 @@ struct Shared {
   }
 };
 
-class Worker {
+class Worker : Enumerate::Listener {
  public:
   explicit Worker(const Shared& shared);
   // decided: by static pair; read-only while workers run.
@@ -65,6 +71,11 @@ class Worker {
   bool wanted(uint32_t pair) const { return pair != trace::kNone && !(*decided_)[pair] && !local_[pair]; }
   bool any_wanted(uint32_t read) const;
   void found(uint32_t w, uint32_t r, Layer layer, std::vector<uint32_t> schedule);
+  void enumerate();
+  void count_excluded();
+  uint32_t label(uint32_t write) override;
+  void flow(uint32_t write, uint32_t read) override;
+  bool stop() override;
   void freeze(uint32_t r);
   void sweep(uint32_t r);
   void sweep_atom(uint32_t r, uint32_t atom);
@@ -74,6 +85,9 @@ class Worker {
   const Model& model_;
   Engine engine_;
   Harvest harvest_;
+  std::unique_ptr<Enumerate> enumerate_;
+  std::vector<uint8_t> def_wanted_;  // by class of definitions
+  uint64_t wanted_left_ = 0;         // static pairs that the window may still show
   Task task_;
   bool opened_ = false;
   uint32_t first_ = 0, last_ = 0;

@@ -6,6 +6,7 @@
 #include "predictor/alternate.h"
 #include "predictor/analysis.h"
 #include "predictor/checker.h"
+#include "predictor/enumerate.h"
 #include "util/error.h"
 
 namespace stem::oracle {
@@ -63,6 +64,40 @@ std::set<uint32_t> ask_alternates(const trace::Trace& trace) {
   return found;
 }
 
+// All executions one after the other, every witness checked. Where another input might go further, it is only part of the truth.
+std::set<EventPair> ask_enumeration(const trace::Trace& trace, Meaning meaning) {
+  struct Collect : predictor::Enumerate::Listener {
+    explicit Collect(const trace::Trace& t) : trace(t), checker(t) {}
+    uint32_t label(uint32_t write) override { return write == predictor::kInitial ? 1 : write + 2; }
+    bool stop() override { return false; }
+    void flow(uint32_t write, uint32_t read) override {
+      if (!found.insert({write, read}).second) return;
+      predictor::Witness witness{{write, read}, trace.inputs, run->schedule(read), {}};
+      predictor::assign_wakeups(trace, witness);
+      if (auto rejection = checker.check(witness))
+        user_error("({}, {}): the checker refuses step {}: {}", write, read, rejection->step, rejection->reason);
+    }
+    const trace::Trace& trace;
+    const predictor::Checker checker;
+    predictor::Enumerate* run = nullptr;
+    std::set<EventPair> found;
+  } collect(trace);
+  const predictor::Model model(trace);
+  const predictor::MustOrder order(model);
+  const predictor::Independence independence(model, order);
+  predictor::Enumerate enumerate(model, independence);
+  collect.run = &enumerate;
+  switch (enumerate.run(0, static_cast<uint32_t>(trace.events.size()), SIZE_MAX, collect)) {
+    case predictor::Enumerate::Outcome::Complete: return collect.found;
+    case predictor::Enumerate::Outcome::TooMany: user_error("gave up without a limit");
+    case predictor::Enumerate::Outcome::Inexact: break;
+  }
+  std::set<EventPair> all = ask_engine(trace, meaning);
+  for (const EventPair& pair : collect.found)
+    if (!all.count(pair)) user_error("({}, {}) is shown, but the engine excludes it", pair.write, pair.read);
+  return all;
+}
+
 using StaticKey = std::tuple<uint32_t, uint32_t, std::string>;  // definition site or kNone, use site, variable
 
 // The analysis of static pairs, as a whole and in windows that are far too small: what it finds must be among the event
@@ -75,8 +110,9 @@ std::set<EventPair> ask_analysis(const trace::Trace& trace, Meaning meaning) {
     truth.insert({p.write == predictor::kInitial ? trace::kNone : trace.events[p.write].site, r.site,
                   r.variable < trace.variables.size() ? trace.variables[r.variable] : "(unnamed)"});
   }
-  for (uint32_t window : {0u, 14u}) {
+  for (const auto& [window, states] : {std::pair{0u, 0u}, {0u, 100u}, {14u, 0u}, {14u, 100u}, {30u, 1000000u}}) {
     predictor::AnalysisOptions options;
+    options.states = states;
     options.meaning = meaning;
     options.window = window;
     options.strict = true;
@@ -120,6 +156,7 @@ std::vector<Subject> subjects() {
       // The whole predictor: order-graph engine, harvest, and Z3 for what they leave; every witness checked.
       {"engine", ask_engine},
       {"analysis", ask_analysis},
+      {"enumeration", ask_enumeration, true, false},
       {"alternate", nullptr, false, false, ask_alternates},
       // The oracle alone: against the recording and against runs of the programs.
       {"none", [](const trace::Trace&, Meaning) { return std::set<EventPair>{}; }, false, false},
