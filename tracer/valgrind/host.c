@@ -3,8 +3,9 @@
  * Waiting. Valgrind runs one thread at a time, whoever holds its big lock; each client thread is a kernel thread with a stack of
  * its own for Valgrind's code. So a thread can wait inside a helper, in the middle of a translated block: it gives the big lock
  * up, sleeps on a futex, and takes it again. Nothing of the block is lost or repeated, and registers need not be precise: this is
- * why accesses of one instruction can be separated. The one thing that belongs to whoever runs is the flag that tells Valgrind's
- * fault handler that client code runs: it is put back.
+ * why accesses of one instruction can be separated. Two things belong to whoever runs: the flag that tells Valgrind's fault
+ * handler that client code runs is put back, and the counts of indirect jumps, which must be 0 when a block is entered, are
+ * forgotten (statistics that nobody asks for).
  * A thread that waits while the process dies (another was killed by a signal) has to get back to Valgrind's scheduler: by the
  * signal that Valgrind itself uses for that, because it may be in the middle of a block. */
 #include <linux/futex.h>
@@ -40,6 +41,8 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   }
   struct timespec ts = {left / 1000000000, left % 1000000000};
   VG_(in_generated_code) = False;
+  VG_(stats__n_xIndirs_32) = VG_(stats__n_xIndir_hits1_32) = VG_(stats__n_xIndir_hits2_32) = 0;
+  VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   bin_sys(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
   if (VG_(is_exiting)(tid)) leave_dying(tid, in_code);

@@ -33,6 +33,8 @@ typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding
 extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
 extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
 extern Bool VG_(in_generated_code);
+extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32), VG_(stats__n_xIndir_hits3_32),
+    VG_(stats__n_xIndir_misses_32);
 extern Bool VG_(is_exiting)(ThreadId tid);
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
 extern Int VG_(safe_fd)(Int oldfd);
