@@ -37,6 +37,7 @@ std::vector<StoredRun> Exploration::runs() {
 
 std::vector<StoredPair> Exploration::pairs() {
   std::vector<StoredPair> all;
+  const auto definition = [](const Value& value) { return text(value).empty() ? 0 : key(value) ? key(value) : 1; };
   for (const Row& r : store_.database().rows(
            "SELECT d.key, u.key, v.name, e.seen, e.predicted, e.test FROM ("
            "  SELECT pair_id, max(seen) AS seen, max(predicted) AS predicted, max(test) AS test FROM ("
@@ -46,7 +47,7 @@ std::vector<StoredPair> Exploration::pairs() {
            "  GROUP BY pair_id) e JOIN pair p ON p.id = e.pair_id JOIN variable v ON v.id = p.variable_id "
            "JOIN site u ON u.id = p.use_site_id LEFT JOIN site d ON d.id = p.def_site_id WHERE p.def_kind <> 'external'",
            {{"version", version_}}))
-    all.push_back({key(r[0]), key(r[1]), text(r[2]), number(r[3]) != 0, number(r[4]) != 0, number(r[5])});
+    all.push_back({definition(r[0]), key(r[1]), text(r[2]), number(r[3]) != 0, number(r[4]) != 0, number(r[5])});
   return all;
 }
 

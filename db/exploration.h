@@ -30,7 +30,7 @@ struct StoredNegation {
 };
 
 struct StoredPair {
-  uint64_t def = 0;   // site key; 0: the initial value
+  uint64_t def = 0;   // site key; 0: the initial value, 1: a write without a site (an input)
   uint64_t use = 0;
   std::string variable;
   bool seen = false;                 // in a run

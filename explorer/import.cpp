@@ -62,13 +62,19 @@ void name_files(db::Names& names, const State& state, const trace::Meta& meta) {
 }
 
 // How a run that did not end well ended, as a finding.
-void add_finding(db::RunData& data, const trace::Reader& reader) {
+void add_finding(db::RunData& data, const trace::Reader& reader, const RunContext& context) {
   db::Finding finding;
   finding.kind = data.run.outcome;
+  finding.test = context.test;
+  finding.execution = context.execution;
   switch (reader.outcome()) {
     case trace::Outcome::Exited:
-    case trace::Outcome::Diverged:
-    case trace::Outcome::Truncated: return;
+    case trace::Outcome::Diverged: return;
+    case trace::Outcome::Truncated:
+      if (context.hang.empty()) return;
+      finding.kind = "hang";
+      finding.message = context.hang;
+      break;
     case trace::Outcome::Signalled: finding.message = fmt::format("the program was ended by signal {} ({})", data.run.exit_code, strsignal(data.run.exit_code)); break;
     case trace::Outcome::AssertFailed: finding.message = "an assertion failed"; break;
     case trace::Outcome::Deadlock: finding.message = "every thread waits for another"; break;
@@ -84,6 +90,20 @@ void add_finding(db::RunData& data, const trace::Reader& reader) {
   finding.site = data.failed_site;
   finding.thread = data.failed_thread;
   data.findings.push_back(std::move(finding));
+}
+
+std::vector<PairKey> observed_pairs(const db::RunData& data) {
+  std::set<PairKey> pairs;
+  for (const db::Observation& o : data.observations.rows()) {
+    if (o.pair.def_kind == db::DefKind::External) continue;
+    uint64_t def = kInitialKey;
+    if (o.pair.def_kind == db::DefKind::Write) {
+      const uint64_t key = data.names.sites[o.pair.def_site].key;
+      def = key ? key : kInputKey;
+    }
+    pairs.insert({def, data.names.sites[o.pair.use_site].key, data.names.variables[o.pair.variable]});
+  }
+  return {pairs.begin(), pairs.end()};
 }
 
 // Rows of an analysis refer to sites, variables and threads of the trace; each is named once.
@@ -278,7 +298,7 @@ class AnalysisRows {
 
 }  // namespace
 
-ImportedTrace import_trace(db::Store& store, const State& state, const std::string& trace_file, int64_t id) {
+ImportedTrace import_trace(db::Store& store, const State& state, const std::string& trace_file, int64_t id, const RunContext& context) {
   ImportedTrace imported;
   imported.hash = db::hash_file(trace_file);
   if (store.has_run(imported.hash)) {
@@ -292,11 +312,25 @@ ImportedTrace import_trace(db::Store& store, const State& state, const std::stri
   data.run.trace_path = project_path(state, trace_file);
   name_files(data.names, state, reader.meta());
   add_commit(data.names.version, state.project);
-  add_finding(data, reader);
+  data.run.test = context.test;
+  data.run.paths = context.paths;
+  data.run.visible = context.visible;
+  add_finding(data, reader, context);
   const db::Imported stored = store.import_run(data);
   imported.run = stored.run;
   imported.fresh = stored.fresh;
   imported.pairs = data.observations.rows().size();
+  imported.observed = observed_pairs(data);
+  for (const db::Finding& finding : data.findings) {
+    ImportedFinding told{finding.kind, finding.message, "", {}, ""};
+    if (finding.site != db::kNone) {
+      const db::Site& site = data.names.sites[finding.site];
+      told.site = {site.key, site.file, site.line, site.column, site.function, site.text, ""};
+    }
+    if (finding.thread != db::kNone) told.thread = data.names.threads[finding.thread].path;
+    told.fingerprint = db::finding_fingerprint(finding.kind, told.site.key, finding.message);
+    imported.finding = std::move(told);
+  }
   return imported;
 }
 

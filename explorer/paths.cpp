@@ -26,7 +26,6 @@ uint64_t text_hash(const std::string& text) {
 // Which outcomes of operations depend on the schedule without being a branch: then "the same paths" is not all there is.
 const char* inexact_kind(const Event& e) {
   switch (e.kind) {
-    case Kind::Pin: return e.expr ? "values are held fixed (stem trace dump shows the pins)" : nullptr;
     case Kind::External: return "code that is not recorded writes memory";
     case Kind::LockFail:
     case Kind::RdLockFail:

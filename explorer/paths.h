@@ -23,7 +23,8 @@ struct ThreadPath {
 struct Paths {
   std::map<std::string, ThreadPath> threads;  // by creation path
   std::string paths, visible;                 // 32 hex digits each
-  std::string inexact;                        // not empty: why not all executions of these paths are considered
+  // Not empty: why not all executions of these paths are considered, besides pins: those can be asked about, one by one.
+  std::string inexact;
 };
 
 Paths paths_of(const trace::Trace& trace);

@@ -1,0 +1,65 @@
+#include "explorer/execute.h"
+
+#include "trace/checker.h"
+#include "trace/reader.h"
+#include "tracer/launch/ending.h"
+#include "tracer/launch/message.h"
+#include "util/error.h"
+
+namespace stem::explorer {
+
+namespace {
+
+// Threads are switched where they block or the schedule says so, and nowhere else: what a test does not ask for stays as simple
+// as possible.
+constexpr uint64_t kNoSwitches = uint64_t{1} << 40;
+
+}  // namespace
+
+bool is_failure(const launch::RunResult& run) {
+  if (run.timed_out) return true;
+  switch (run.outcome) {
+    case trace::Outcome::AssertFailed:
+    case trace::Outcome::Deadlock:
+    case trace::Outcome::Livelock:
+    case trace::Outcome::Signalled: return true;
+    case trace::Outcome::Exited:
+    case trace::Outcome::Diverged:
+    case trace::Outcome::Truncated: break;
+  }
+  return !run.exited;
+}
+
+Execution execute(const trace::Test& test, const ExecuteOptions& options) {
+  Execution out;
+  launch::Options launch;
+  launch.mode = test.schedule.empty() ? options.mode : "guided";
+  launch.seed = options.seed;
+  if (launch.mode != "pct" && launch.mode != "random") launch.switch_one_in = kNoSwitches;
+  launch.expressions = options.expressions;
+  launch.output = options.folder;
+  launch.timeout = options.timeout;
+  launch.quiet = true;
+  try {
+    out.run = launch::run(test, launch);
+    if (is_failure(out.run)) out.failure = launch::ended_text(out.run);
+    if (out.run.trace.empty()) {
+      out.error = "the run recorded nothing: it " + launch::ended_text(out.run);
+      return out;
+    }
+    out.trace = trace::load(out.run.trace);
+    for (const std::string& message : out.run.messages)
+      if (launch::message_kind(message) == "divergence") out.divergence = launch::render_message(message, out.trace);
+    if (out.run.diverged && out.divergence.empty()) out.divergence = "the schedule could not be followed";
+    if (const trace::CheckResult checked = trace::check(out.trace, 1); !checked.ok()) {
+      out.error = "its trace has no meaning: " + (checked.problems.empty() ? std::string() : trace::to_string(checked.problems[0]));
+      return out;
+    }
+    out.paths = paths_of(out.trace);
+  } catch (const UserError& error) {
+    out.error = error.what();
+  }
+  return out;
+}
+
+}  // namespace stem::explorer
