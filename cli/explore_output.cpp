@@ -79,9 +79,11 @@ std::string render(const Knowledge& known, const Step& step) {
                      step.tested ? "tested" : "new");
   if (!step.divergence.empty()) out += fmt::format("                        diverged: {}\n", printable(step.divergence));
   if (!step.failure.empty()) out += fmt::format("                        the run failed: {}\n", printable(step.failure));
-  if (!step.tested) {
+  if (!step.explicit_pairs.empty()) {
     out += fmt::format("                        explicit {}\n", pairs_text(known, step.explicit_pairs));
     out += fmt::format("                        covers   {}\n", escorts_text(known, step.covered_explicit));
+  }
+  if (!step.tested) {
     out += fmt::format("  predictive analysis   implicit {}\n", pairs_text(known, step.implicit_pairs));
     out += fmt::format("                        covers   {}\n", escorts_text(known, step.covered_implicit));
     out += fmt::format("                        new      {}\n", pairs_text(known, step.fresh));

@@ -98,7 +98,7 @@ std::string path_text(const Knowledge& known, const trace::Trace& trace) {
     std::string one;
     if (e.kind == trace::Kind::Branch) {
       if (const auto outcome = known.outcome(site.key, e.value)) one = outcome_text(known, *outcome, brief).substr(brief ? 1 : 0);
-    } else if (e.kind == trace::Kind::Read || e.kind == trace::Kind::Write || e.kind == trace::Kind::Rmw) {
+    } else if (known.concerns(index)) {
       // A read that a branch decides by is told with the branch.
       one = place_text(site.file, site.line, brief);
     }

@@ -14,8 +14,10 @@ Knowledge::Knowledge(analysis::Result result, Sigma sigma) : program_(std::move(
     const uint64_t use = program_.sites[pair.use].key;
     by_sites_[{pair.def == kInitial ? kInitialKey : program_.sites[pair.def].key, use}].push_back(potential_.size());
     shared_uses_.insert(use);
+    shared_sites_.insert({pair.def, pair.use});
     potential_.push_back({pair.def, pair.use, pair.variable, false, false, ""});
   }
+  shared_sites_.insert(program_.dead_definitions.begin(), program_.dead_definitions.end());
   open_ = potential_.size();
   for (const analysis::EscortPair& pair : program_.escorts) {
     if (sigma == Sigma::Paper && pair.def.site == kInitial) continue;

@@ -70,6 +70,9 @@ class Knowledge {
   // Whether the use is one of a variable that several threads may use.
   bool shared(uint64_t use) const { return shared_uses_.contains(use); }
 
+  // Whether the site is the definition or the use of such a pair.
+  bool concerns(uint32_t site) const { return shared_sites_.contains(site); }
+
   size_t open_pairs() const { return open_; }
   size_t open_escorts() const;
   void refute_rest();                // everything not found is infeasible
@@ -96,6 +99,7 @@ class Knowledge {
   std::map<std::pair<uint64_t, uint64_t>, std::vector<size_t>> by_sites_;   // potential pairs by the keys of their sites
   std::unordered_map<uint64_t, uint32_t> by_key_;
   std::set<uint64_t> shared_uses_;
+  std::set<uint32_t> shared_sites_;
   std::map<analysis::EscortPair, size_t> escort_index_;
   std::map<analysis::BranchOutcome, std::vector<size_t>> touched_;         // potential pairs with a site that it leads to
   std::map<analysis::BranchOutcome, std::set<uint32_t>> leads_to_;

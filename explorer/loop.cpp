@@ -154,7 +154,7 @@ double Loop::rate(const RunPoints& run, const Point& point) const {
   const double tries = tried == tried_.end() ? 0 : tried->second;
   if (options_.goal == Goal::Escort) {
     const size_t work = point.kind == trace::Kind::Assert ? 0 : work_of(run, point).size();
-    if (work == 0 || !taken_.others(point).empty()) return 0;
+    if (work == 0 || point.asks) return 0;
     return 2000 + static_cast<double>(work);
   }
   const bool deep = !taken_.others(point).empty();
@@ -225,7 +225,7 @@ bool Loop::step() {
     for (Question& question : questions) {
       if (batch.size() >= jobs_ || question.rating < std::max(best_test, analysis)) break;
       Point& point = runs_[question.run].points[question.point];
-      NextWish next = next_wish(runs_, taken_, runs_[question.run], point);
+      NextWish next = options_.goal == Goal::Escort ? NextWish{} : next_wish(runs_, taken_, runs_[question.run], point);
       if (next.none || (next.deep && point.asks >= kMostAsks)) {
         point.closed = true;
         if (!next.none) limit("some branches were led another way only a few times");
@@ -304,6 +304,8 @@ void Loop::take(const Question& question, const trace::Trace& trace, const Alter
   Point& point = run.points[question.point];
   solver_seconds_ += answer.seconds;
   tried_[{point.site, point.value}] += 1;
+  for (size_t escort : work_of(run, point))
+    if (step_ && std::find(step_->work.begin(), step_->work.end(), escort) == step_->work.end()) step_->work.push_back(escort);
   db::StoredNegation row{run.run, point.event, point.asks, "unknown", false, "", 0};
   switch (answer.kind) {
     case Alternate::Kind::Feasible: {
@@ -382,7 +384,8 @@ void Loop::take(const Pending& pending, Execution& execution) {
     run.hash = imported->hash;
     const size_t before = runs_.size();
     add_run(std::move(run), trace);
-    if (runs_.size() > before) add_orders(*trace);
+    step_->tested = runs_.size() == before;
+    if (!step_->tested) add_orders(*trace);
     check_branch(pending, *trace, detail);
   } else if (readable) {
     ++repeated_;

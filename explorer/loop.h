@@ -35,7 +35,7 @@ struct Step {
   std::string inputs;                   // a=2, b=2, c=3
   std::string schedule;                 // main/1 x3, main/2 x1; empty: free
   std::string path;                     // 1T, 2, 6F, 9
-  bool tested = false;                  // the same as an earlier one
+  bool tested = false;                  // its threads did what they did in an earlier one
   std::string divergence, failure;
   std::vector<PairKey> explicit_pairs, implicit_pairs, fresh;
   std::vector<size_t> covered_explicit, covered_implicit;  // indices into Knowledge::escorts()

@@ -49,6 +49,43 @@ const char* inexact_kind(const Event& e) {
   }
 }
 
+// Values that are addresses differ between runs: one that points into an object stands for that object and the offset, one into
+// memory that nobody described (a pthread_t) for the how-many-eth such value of its thread.
+class Values {
+ public:
+  Values(const trace::Trace& trace, const std::vector<uint64_t>& objects) : trace_(trace), objects_(objects) {
+    for (uint32_t i = 0; i < trace.objects.size(); ++i)
+      if (trace.objects[i].born == trace::kNone) place(i);
+  }
+
+  void event(const Event& e) {
+    if (e.kind == Kind::Alloc && e.object < trace_.objects.size()) place(e.object);
+  }
+
+  uint64_t stable(const Event& e, uint64_t value) {
+    if (value < kLowest || value >= kHighest) return value;
+    auto after = live_.upper_bound(value);
+    if (after != live_.begin()) {
+      const trace::Object& object = trace_.objects[std::prev(after)->second];
+      if (value - object.base <= object.size) return mix(objects_[std::prev(after)->second], value - object.base);
+    }
+    const auto [at, fresh] = ordinals_.try_emplace({e.thread, value}, ordinals_of_[e.thread]);
+    if (fresh) ++ordinals_of_[e.thread];
+    return mix(kLowest, at->second);
+  }
+
+ private:
+  static constexpr uint64_t kLowest = uint64_t{1} << 40, kHighest = uint64_t{1} << 47;  // where programs and libraries live
+
+  void place(uint32_t id) { live_[trace_.objects[id].base] = id; }
+
+  const trace::Trace& trace_;
+  const std::vector<uint64_t>& objects_;
+  std::map<uint64_t, uint32_t> live_;
+  std::map<std::pair<trace::ThreadId, uint64_t>, uint64_t> ordinals_;
+  std::map<trace::ThreadId, uint64_t> ordinals_of_;
+};
+
 }  // namespace
 
 Paths paths_of(const trace::Trace& trace) {
@@ -58,11 +95,13 @@ Paths paths_of(const trace::Trace& trace) {
   for (size_t i = 0; i < objects.size(); ++i)
     objects[i] = text_hash(trace.objects[i].identity.empty() ? trace.objects[i].name : trace.objects[i].identity);
   uint64_t order = 0x5354454d;
+  Values values(trace, objects);
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& e = trace.events[i];
     if (e.thread >= threads.size() || e.kind == Kind::Exit) continue;
     if (result.inexact.empty())
       if (const char* why = inexact_kind(e)) result.inexact = why;
+    values.event(e);
     ThreadPath& path = threads[e.thread];
     uint64_t h = path.rolling.empty() ? text_hash(trace.threads[e.thread].path) : path.rolling.back();
     h = mix(h, static_cast<uint64_t>(e.kind) << 32 | e.size);
@@ -74,16 +113,16 @@ Paths paths_of(const trace::Trace& trace) {
     switch (e.kind) {
       case Kind::Branch:
       case Kind::Pin:
-      case Kind::Assert: h = mix(h, e.value); break;
+      case Kind::Assert: h = mix(h, values.stable(e, e.value)); break;
       case Kind::Write:
-        if (!e.expr) h = mix(h, e.value);
+        if (!e.expr) h = mix(h, values.stable(e, e.value));
         break;
       case Kind::Rmw:
-        if (!e.expr) h = mix(h, e.value2);
-        if (e.flags & (trace::kPinned | trace::kTainted)) h = mix(h, e.value);
+        if (!e.expr) h = mix(h, values.stable(e, e.value2));
+        if (e.flags & (trace::kPinned | trace::kTainted)) h = mix(h, values.stable(e, e.value));
         break;
       case Kind::Read:
-        if (e.flags & (trace::kPinned | trace::kTainted)) h = mix(h, e.value);
+        if (e.flags & (trace::kPinned | trace::kTainted)) h = mix(h, values.stable(e, e.value));
         break;
       case Kind::Nondet:
         if (e.value < trace.nondets.size())

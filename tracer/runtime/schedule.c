@@ -113,8 +113,10 @@ void stem_pass_token(struct stem_thread* asking) {
         break;
       case STEM_GUIDED_OVER:
         stem_mode = STEM_MODE_DEFAULT;
+        /* Whoever had the last turn of the plan goes on: a plan that ends is no reason to switch. */
+        if (asking && stem_is_enabled(asking) && !stem_spinning(asking)) next = asking;
     }
-  next = stem_choose(asking);
+  if (!next) next = stem_choose(asking);
   if (!next) next = nobody();
   if (next) grant(next, stem_spinning(next) ? stem_spin_distance(next) : stem_mode == STEM_MODE_PCT ? stem_pct_distance() : stem_distance(), asking);
 }
