@@ -197,4 +197,34 @@ int main(void) {
     check("fork" in done.stderr, f"nothing is said of the fork: {done.returncode} {done.stderr}")
 
 
-sys.exit(run_checks([make, cmake, installed, fork_and_exec], sys.argv))
+def own_names(tools, folder):
+    """A program keeps what it calls like a library function, or like something inside the recorder."""
+    (folder / "main.c").write_text("""#include <pthread.h>
+#include <stdio.h>
+int send = 3; /* a variable, even */
+static int x;
+int index(int a, int b);
+char *strdup(const char *s);
+int lib_read(int n);
+static void *run(void *p) { x = lib_read(index(send, 4)); return p; }
+int main(void) {
+  pthread_t t;
+  pthread_create(&t, 0, run, 0);
+  pthread_join(t, 0);
+  printf("%d %s\\n", x, strdup("theirs"));
+  return 0;
+}
+""")
+    (folder / "own.c").write_text("""int index(int a, int b) { return 10 * a + b; }
+char *strdup(const char *s) { return s ? "ours" : 0; }
+int lib_read(int n) { return n + 1; }
+""")
+    program = tools.compile([folder / "main.c", folder / "own.c"], folder / "own", ["-w", "-fno-builtin", "-O1"])
+    trace = folder / "own.stemtrace"
+    done = run([tools.stem, "record", "-o", trace, program])
+    check(done.returncode == 0 and done.stdout == "35 ours\n", f"{done.returncode} {done.stdout}{done.stderr}")
+    again = run([tools.stem, "replay", trace])
+    check("replayed identically" in again.stderr, again.stderr)
+
+
+sys.exit(run_checks([make, cmake, installed, fork_and_exec, own_names], sys.argv))

@@ -2,6 +2,7 @@
 // optimiser then works on the instrumented code. See instrument.h, sharing.h, symbolic.h and naming.h for its parts.
 #include "tracer/pass/bitcode.h"
 #include "tracer/pass/instrument.h"
+#include "tracer/pass/library.h"
 #include "tracer/pass/plan.h"
 #include "tracer/pass/prepare.h"
 
@@ -36,6 +37,23 @@ void mark(Function& function) {
   function.setPrefixData(ConstantStruct::getAnon({ConstantInt::get(number, STEM_FUNCTION_MARK_0), ConstantInt::get(number, STEM_FUNCTION_MARK_1)}));
 }
 
+// A program may have a strdup or an index of its own. Calls to it from its other files were turned into calls of the runtime's
+// wrapper, which is weak: this one takes its place.
+void keep_own_functions(Module& module) {
+  for (Function& function : module) {
+    if (function.isDeclaration() || function.hasLocalLinkage() || function.hasAvailableExternallyLinkage() || intercepted(function.getName()) != Intercept::Wrap) continue;
+    const std::string name = ("__stem_wrap_" + function.getName()).str();
+    GlobalValue* declared = module.getNamedValue(name);
+    auto* alias = GlobalAlias::create(function.getFunctionType(), 0, function.getLinkage(), "", &function, &module);
+    alias->setVisibility(function.getVisibility());
+    if (declared) {
+      declared->replaceAllUsesWith(alias);
+      declared->eraseFromParent();
+    }
+    alias->setName(name);
+  }
+}
+
 class StemPass : public PassInfoMixin<StemPass> {
  public:
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& managers) {
@@ -61,6 +79,7 @@ class StemPass : public PassInfoMixin<StemPass> {
       mark(*function);
       if (verifyFunction(*function, &errs())) report_fatal_error(Twine("stem-cc: bug in the pass: ") + function->getName() + " is not valid any more");
     }
+    keep_own_functions(module);
     sites.finish(abi.function("__stem_register"));
     return PreservedAnalyses::none();
   }
