@@ -19,11 +19,18 @@ std::string query_name(uint32_t w, uint32_t r) {
   return "pair_w" + (w == kInitial ? std::string("0") : std::to_string(w)) + "_r" + std::to_string(r);
 }
 
+// What was computed before a window begins rests on the inputs as they were.
+Options for_scope(Options options, const Scope& scope) {
+  options.free_inputs &= scope.first == 0;
+  return options;
+}
+
 }  // namespace
 
 struct Encoder::Impl {
   Impl(const Index& index, Options options, const Scope& scope)
-      : options(std::move(options)), f(index, this->options, scope), values(f), solver(f.z3) {
+      : options(for_scope(std::move(options), scope)), suffix(scope.name.empty() ? "" : "_" + scope.name), f(index, this->options, scope), values(f),
+        solver(f.z3) {
     add_certain_order(f);
     f.close();
     add_objects(f);
@@ -36,6 +43,7 @@ struct Encoder::Impl {
       add_semaphores(f);
       values.add_semantics();
       values.add_matching();
+      too_large = f.late();
     }
     if (incremental()) prepare(solver);
   }
@@ -82,14 +90,17 @@ struct Encoder::Impl {
     std::vector<std::pair<int64_t, uint32_t>> order;
     const int64_t end = f.prefix ? position(f.cut) : 0;
     for (uint32_t e : f.events) {
-      if (!f.has_position(e) || (f.prefix && e == r)) continue;
+      if (f.past(e) || !f.has_position(e) || (f.prefix && e == r)) continue;
       const int64_t at = position(f.position(e));
       if (!f.prefix || at < end) order.push_back({at, e});
     }
     std::sort(order.begin(), order.end());
+    for (uint32_t e = 0; e < f.first; ++e) answer.schedule.push_back(e);
     if (f.prefix) order.push_back({end, r});
     // Events without a position come right before the next of their thread that has one.
     std::vector<size_t> next(f.threads.size());
+    for (size_t t = 0; t < next.size(); ++t)
+      while (next[t] < f.threads[t].size() && f.past(f.threads[t][next[t]])) ++next[t];
     for (const auto& [at, e] : order) {
       const auto& thread = f.threads[f.event(e).thread];
       size_t& i = next[f.event(e).thread];
@@ -111,8 +122,8 @@ struct Encoder::Impl {
     STEM_CHECK(f.in_scope(r) && reads(f.event(r)));
     const auto start = std::chrono::steady_clock::now();
     Answer answer;
-    answer.name = query_name(w, r);
-    if (w != kInitial && !f.in_scope(w)) {
+    answer.name = query_name(w, r) + suffix;
+    if (w != kInitial && !f.past(w) && !f.in_scope(w)) {
       answer.kind = Answer::Kind::Infeasible;
       return answer;
     }
@@ -127,7 +138,7 @@ struct Encoder::Impl {
     STEM_CHECK(f.prefix && f.target != trace::kNone && f.in_scope(f.target));
     const auto start = std::chrono::steady_clock::now();
     Answer answer;
-    answer.name = "branch_" + std::to_string(f.target) + (wishes++ ? "_" + std::to_string(wishes) : "");
+    answer.name = "branch_" + std::to_string(f.target) + (wishes++ ? "_" + std::to_string(wishes) : "") + suffix;
     const z3::expr other = values.negated(f.target, wish);
     ask(other, f.target, true, answer);
     answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -137,6 +148,10 @@ struct Encoder::Impl {
 
   // Does the formula allow `question`? r is where the execution ends.
   void ask(const z3::expr& question, uint32_t r, bool first, Answer& answer) {
+    if (too_large) {
+      answer.reason = "timeout while building the formula";
+      return;
+    }
     try {
       z3::check_result result;
       z3::solver fresh(f.z3);
@@ -164,12 +179,14 @@ struct Encoder::Impl {
     }
   }
 
-  const Options options;
+  Options options;
+  const std::string suffix;
   Formula f;
   Values values;
   z3::solver solver;
   std::set<std::pair<uint32_t, uint32_t>> asked;
   unsigned wishes = 0;
+  bool too_large = false;  // to be built in time
   std::unique_ptr<Index> own_index;
 };
 
@@ -187,6 +204,13 @@ Encoder::~Encoder() = default;
 Answer Encoder::decide(uint32_t w, uint32_t r) { return impl_->decide(w, r); }
 
 Answer Encoder::negate(const Wish& wish) { return impl_->negate(wish); }
+
+void Encoder::set_timeout(unsigned ms) {
+  impl_->options.timeout_ms = ms;
+  z3::params params(impl_->f.z3);
+  params.set("timeout", ms ? ms : ~0u);
+  impl_->solver.set(params);
+}
 
 void Encoder::interrupt() { impl_->f.z3.interrupt(); }
 

@@ -4,6 +4,7 @@
 //   order_locks.cpp      mutexes, atomic sections, read-write locks
 //   order_cond.cpp       condition variables with signal/broadcast matching
 //   order_sync.cpp       semaphores, barriers, once
+//   start.cpp            what a window that begins inside the trace begins with
 //   terms.cpp            bit-vector expressions, opaque values
 //   semantics.cpp        branches and pins
 //   matching.cpp         which write each byte of each read takes
@@ -38,18 +39,22 @@ enum class Meaning : uint8_t {
 struct Options {
   Meaning meaning = Meaning::Prefix;
   bool paper = false;          // the paper's formula, FULL, with a fresh solver for every pair
-  unsigned timeout_ms = 5000;  // per pair; 0: none
+  unsigned timeout_ms = 5000;  // per pair, and for building the formula; 0: none
   std::string dump;            // folder that every query is written to as <name>.smt2; empty: none
   bool free_inputs = true;     // false: inputs keep their recorded values
   bool incremental = true;     // one solver for all pairs; false: a fresh one each (better from about 400 events)
 };
 
-// Which events may execute before r: for each thread a prefix of its recorded events, closed under what must come before
-// them (creation of the thread, all events of a joined thread, arrivals at a barrier, allocation, ...). SAT within a scope
-// is SAT; UNSAT is UNSAT within the scope only, unless the scope is everything.
+// Which events may execute before r: for each thread a prefix of its recorded events from `first` on, closed under what must
+// come before them (creation of the thread, all events of a joined thread, arrivals at a barrier, allocation, ...). All events
+// before `first` have executed as recorded: memory, owners of locks, counts and values computed by then are constants, inputs
+// keep their recorded values. SAT within a scope is SAT; UNSAT is UNSAT within the scope only, unless it leaves out
+// nothing but what can only come after r.
 struct Scope {
-  std::vector<uint32_t> events;  // in recorded order; empty: all events of the trace
+  std::vector<uint32_t> events;  // in recorded order, none before `first`; empty: all events of the trace
   uint32_t target = trace::kNone;  // the branch, assertion, pin or read that negate() will ask about
+  uint32_t first = 0;              // PREFIX only
+  std::string name;                // added to the names of its queries
 };
 
 // What a branch is to decide instead of what it decided in the recording: `value`, or anything else, but none of `avoid`.
@@ -65,7 +70,7 @@ struct Answer {
   Kind kind = Kind::Unknown;
   std::string name;                  // of the query: "pair_w12_r30"
   std::string reason;                // Unknown: why ("timeout", "canceled", ...)
-  std::vector<uint32_t> schedule;    // Feasible: events in order, up to and with r (PREFIX), or all (FULL)
+  std::vector<uint32_t> schedule;    // Feasible: events in order from the program's start, up to and with r (PREFIX), or all (FULL)
   std::vector<trace::Input> inputs;  // Feasible
   double seconds = 0;                // encoding and solving
 };
@@ -79,8 +84,8 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // Can r take at least one byte from w (kInitial: from the start)? r must be in the scope. Throws UserError when
-  // options.dump cannot be written.
+  // Can r take at least one byte from w (kInitial: from the start)? r must be in the scope; w may come before it. Throws
+  // UserError when options.dump cannot be written.
   Answer decide(uint32_t w, uint32_t r);
 
   // Can the scope's target be reached, and then decide as wished? PREFIX with the target as r: what executes before it
@@ -88,6 +93,8 @@ class Encoder {
   // about together with it: they do not bind when one of them is the target.
   Answer negate(const Wish& wish);
 
+  // From here on a question may take so long; 0: for ever.
+  void set_timeout(unsigned ms);
   // Makes a decide() that another thread is in return Unknown soon.
   void interrupt();
 

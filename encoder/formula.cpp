@@ -30,9 +30,14 @@ bool has_effect(const Event& e) {
 
 Formula::Formula(const Index& index, const Options& options, const Scope& scope)
     : index(index), trace(index.trace), options(options), prefix(options.meaning == Meaning::Prefix && !options.paper),
-      events(scope.events), threads(trace.threads.size()), target(scope.target), cut(z3.int_const("cut")) {
-  if (events.empty())
-    for (uint32_t e = 0; e < trace.events.size(); ++e) events.push_back(e);
+      first(scope.first), start(index, first), events(start.carried), threads(trace.threads.size()), target(scope.target),
+      cut(z3.int_const("cut")),
+      deadline_(options.timeout_ms ? std::chrono::steady_clock::now() + std::chrono::milliseconds(options.timeout_ms)
+                                   : std::chrono::steady_clock::time_point::max()) {
+  STEM_CHECK(first == 0 || prefix);
+  events.insert(events.end(), scope.events.begin(), scope.events.end());
+  if (scope.events.empty())
+    for (uint32_t e = first; e < trace.events.size(); ++e) events.push_back(e);
   for (uint32_t e : events) {
     auto& thread = threads[event(e).thread];
     thread.push_back(e);
@@ -60,7 +65,7 @@ std::map<Place, std::vector<uint32_t>> Formula::by_place(std::initializer_list<K
 
 void Formula::always_before(uint32_t a, uint32_t b) {
   a = anchor(a), b = anchor(b);
-  if (a != b) nodes_[b].edges.push_back(a);
+  if (a != b && !past(a)) nodes_[b].edges.push_back(a);
 }
 
 // Vector clocks over the certain edges. The recording is a linear extension of them, but for the end of the run, which
@@ -68,7 +73,7 @@ void Formula::always_before(uint32_t a, uint32_t b) {
 void Formula::close() {
   std::vector<uint32_t> stack;
   for (uint32_t start : events) {
-    if (!has_position(start)) continue;
+    if (!has_position(start) || past(start)) continue;
     stack.push_back(start);
     while (!stack.empty()) {
       const uint32_t e = stack.back();
@@ -85,18 +90,21 @@ void Formula::close() {
         for (size_t t = 0; t < threads.size(); ++t) node.clock[t] = std::max(node.clock[t], nodes_[before].clock[t]);
         require(position(before) < position(e));
       }
+      if (first > 0 && node.edges.empty()) require(position(e) >= 0);
       node.clock[event(e).thread] = node.ordinal;
     }
   }
 }
 
 bool Formula::must_before(uint32_t a, uint32_t b) const {
+  if (past(a) || past(b)) return past(a) && a < b;
   a = anchor(a), b = anchor(b);
   return a != b && nodes_.at(b).clock[event(a).thread] >= nodes_.at(a).ordinal;
 }
 
 z3::expr Formula::position(uint32_t e) {
   Node& node = nodes_.at(anchor(e));
+  if (past(e)) return z3.int_val(static_cast<int64_t>(e) - first);
   if (!node.position) node.position = z3.int_const(("o" + std::to_string(anchor(e))).c_str());
   return *node.position;
 }
@@ -108,6 +116,8 @@ z3::expr Formula::before(uint32_t a, uint32_t b) {
   }
   return position(a) < position(b);
 }
+
+z3::expr Formula::not_executed(uint32_t e) { return past(e) ? z3.bool_val(false) : cut <= position(e); }
 
 void Formula::require_if_executed(uint32_t e, const z3::expr& constraint) {
   require(prefix ? constraint || cut <= position(e) : constraint);

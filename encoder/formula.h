@@ -8,11 +8,15 @@
 // position: they execute right before the next event of their thread that has one, their anchor. The last event of a
 // thread always has one, because a join waits for it; and so has the branch that is asked about (target).
 //
+// Events before the scope's `first` have executed: their positions are negative constants, those of the scope are not. Only
+// those that still matter are among the events (start.h).
+//
 // Internal to encoder/: this header and the files that include it are the only ones that know Z3.
 #pragma once
 
 #include <z3++.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "encoder/encoder.h"
+#include "encoder/start.h"
 #include "trace/event.h"
 
 namespace stem::encoder {
@@ -42,13 +47,16 @@ class Formula {
   const Options& options;
   const bool prefix;                           // PREFIX, else FULL
   z3::context z3;
-  std::vector<uint32_t> events;                // of the scope, as recorded
+  const uint32_t first;                        // what comes before it has executed
+  const Start start;                           // and left this
+  std::vector<uint32_t> events;                // of the scope, as recorded; in front what start carries over
   std::vector<std::vector<uint32_t>> threads;  // the same, by thread
   const uint32_t target;                       // the branch that is asked about, or kNone
   z3::expr cut;                                // PREFIX: o_r
 
   const Event& event(uint32_t e) const { return trace.events[e]; }
   bool in_scope(uint32_t e) const { return nodes_.count(e); }
+  bool past(uint32_t e) const { return e < first; }
   uint32_t anchor(uint32_t e) const { return nodes_.at(e).anchor; }
   bool has_position(uint32_t e) const { return anchor(e) == e; }
   std::vector<uint32_t> all_of(std::initializer_list<Kind> kinds) const;
@@ -63,8 +71,10 @@ class Formula {
 
   // --- constraints
   void require(const z3::expr& constraint) { constraints.push_back(constraint); }
-  // PREFIX: only if e executes before r.
+  z3::expr not_executed(uint32_t e);  // PREFIX: it does not come before r
   void require_if_executed(uint32_t e, const z3::expr& constraint);
+  // Building a formula can take long, too.
+  bool late() const { return std::chrono::steady_clock::now() > deadline_; }
   z3::expr any(const std::vector<z3::expr>& options);
   z3::expr all(const std::vector<z3::expr>& parts);
   std::vector<z3::expr> constraints;
@@ -79,6 +89,7 @@ class Formula {
     std::optional<z3::expr> position;
   };
   std::unordered_map<uint32_t, Node> nodes_;  // by event
+  std::chrono::steady_clock::time_point deadline_;
 };
 
 // --- the families, each in its own file

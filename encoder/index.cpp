@@ -1,5 +1,7 @@
 #include "encoder/index.h"
 
+#include <algorithm>
+
 #include "trace/eval.h"
 
 namespace stem::encoder {
@@ -11,6 +13,16 @@ Index::Index(const trace::Trace& trace) : trace(trace), recorded(trace::recorded
   for (const trace::Expr& e : trace.exprs) opaque |= e.op == trace::Op::Opaque;
   find_memory();
   find_counts();
+  find_settled();
+}
+
+void Index::find_settled() {
+  settled_at_.assign(trace.exprs.size(), 0);
+  for (size_t i = 1; i < trace.exprs.size(); ++i) {  // operands come first
+    const trace::Expr& e = trace.exprs[i];
+    if (e.op == trace::Op::Read) settled_at_[i] = static_cast<uint32_t>(e.value) + 1;
+    for (trace::ExprId operand : {e.a, e.b, e.c}) settled_at_[i] = std::max(settled_at_[i], settled_at_[operand]);
+  }
 }
 
 void Index::find_memory() {
@@ -23,6 +35,8 @@ void Index::find_memory() {
     const bool read = e.kind == Kind::Read || e.kind == Kind::Rmw;
     const bool write = e.kind == Kind::Write || e.kind == Kind::Rmw || e.kind == Kind::External;
     if (!read && !write) continue;
+    if (write)
+      for (uint64_t word = e.addr / 8; word <= (e.addr + e.size - 1) / 8; ++word) writes_[{e.object, word}].push_back(i);
     const bool tainted = read && e.flags & trace::kTainted;
     for (unsigned k = 0; k < e.size; ++k) {
       auto [last, fresh] = writer.try_emplace({e.object, e.addr + k}, trace::kNone);
@@ -31,6 +45,16 @@ void Index::find_memory() {
       if (write) last->second = i;
     }
   }
+}
+
+uint32_t Index::last_write(Place byte, uint32_t before) const {
+  const auto it = writes_.find({byte.first, byte.second / 8});
+  if (it == writes_.end()) return trace::kNone;
+  for (auto at = std::lower_bound(it->second.begin(), it->second.end(), before); at != it->second.begin();) {
+    const Event& w = trace.events[*--at];
+    if (byte.second >= w.addr && byte.second - w.addr < w.size) return *at;
+  }
+  return trace::kNone;
 }
 
 std::optional<uint8_t> Index::initial(Place byte) const {

@@ -25,14 +25,22 @@ class Index {
   std::optional<uint8_t> initial(Place byte) const;
   // A semaphore's count at the start, if nothing initialises it.
   int64_t initial_count(Place semaphore) const;
+  // Who wrote a byte last before that event; kNone: nobody.
+  uint32_t last_write(Place byte, uint32_t before) const;
+  // Whether an expression has its recorded value wherever all events before that one have executed as recorded, and inputs are
+  // what they were.
+  bool settled(trace::ExprId id, uint32_t before) const { return settled_at_[id] <= before; }
   // Where a tainted read took each of its bytes from in the recording.
   const std::vector<uint32_t>& source(uint32_t tainted_read) const { return source_.at(tainted_read); }
 
  private:
   void find_memory();
+  void find_settled();
   void find_counts();
   std::map<Place, uint8_t> first_read_;  // bytes that the recording read before anything wrote them
   std::map<Place, int64_t> count_;
+  std::map<Place, std::vector<uint32_t>> writes_;  // by aligned 8 bytes, ascending
+  std::vector<uint32_t> settled_at_;               // by expression: one more than the last read it depends on
   std::unordered_map<uint32_t, std::vector<uint32_t>> source_;
 };
 

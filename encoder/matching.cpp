@@ -16,9 +16,11 @@ std::vector<Chunk> Values::chunks(uint32_t read) const {
     const Place byte{event.object, event.addr + k};
     auto it = writers_.find(byte);
     const std::vector<uint32_t>& writers = it == writers_.end() ? none : it->second;
-    const bool known = f_.index.initial(byte).has_value();
-    if (!chunks.empty() && chunks.back().writers == writers && chunks.back().initial_known == known) ++chunks.back().count;
-    else chunks.push_back({k, 1, writers, known});
+    const uint32_t before = f_.first > 0 ? f_.index.last_write(byte, f_.first) : kInitial;
+    const bool known = before != kInitial || f_.index.initial(byte).has_value();
+    if (!chunks.empty() && chunks.back().writers == writers && chunks.back().initial_known == known && chunks.back().before == before)
+      ++chunks.back().count;
+    else chunks.push_back({k, 1, writers, before, known});
   }
   return chunks;
 }
@@ -41,11 +43,21 @@ z3::expr Values::takes(uint32_t read, const Chunk& chunk, uint32_t write) {
   return f_.all(parts);
 }
 
+// What was there when the scope began.
 Term Values::initial(uint32_t read, const Chunk& chunk) {
   uint64_t bits = 0;
   const Event& event = f_.event(read);
-  for (unsigned k = 0; k < chunk.count; ++k)
-    bits |= static_cast<uint64_t>(f_.index.initial({event.object, event.addr + chunk.first + k}).value_or(0)) << 8 * k;
+  for (unsigned k = 0; k < chunk.count; ++k) {
+    const uint64_t at = event.addr + chunk.first + k;
+    uint64_t byte = 0;
+    if (chunk.before == kInitial) {
+      byte = f_.index.initial({event.object, at}).value_or(0);
+    } else {
+      const Event& w = f_.event(chunk.before);
+      byte = (w.kind == Kind::Rmw ? w.value2 : w.value) >> 8 * (at - w.addr) & 0xff;
+    }
+    bits |= byte << 8 * k;
+  }
   return {f_.z3.bv_val(bits, 8 * chunk.count), f_.z3.bool_val(chunk.initial_known)};
 }
 
@@ -88,13 +100,17 @@ void Values::add_taint(uint32_t e) {
   for (const Chunk& chunk : chunks(e))
     for (unsigned k = 0; k < chunk.count; ++k) {
       const uint32_t from = source[chunk.first + k];
-      if (from != kInitial && !f_.in_scope(from)) f_.require_if_executed(e, f_.z3.bool_val(false));
+      if (from == chunk.before) f_.require_if_executed(e, takes(e, chunk, kInitial));
+      else if (from == kInitial || !f_.in_scope(from)) f_.require_if_executed(e, f_.z3.bool_val(false));
       else f_.require_if_executed(e, takes(e, chunk, from));
     }
 }
 
 void Values::add_matching() {
-  for (uint32_t read : relevant_) add_match(read);
+  for (uint32_t read : relevant_) {
+    if (f_.late()) return;  // the question will not be asked
+    add_match(read);
+  }
   for (uint32_t e : f_.events)
     if (reads(f_.event(e)) && f_.event(e).flags & trace::kTainted && e != f_.target) add_taint(e);
 }

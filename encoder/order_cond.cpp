@@ -2,7 +2,7 @@
 //
 // A Wake that was not recorded as timed out or spurious needs a broadcast between its Wait and itself, or a signal there
 // that goes to it; m_s_k says that signal s goes to wake k, and a signal goes to at most one. A signal may go to nobody:
-// a waiter whose Wake does not come before r does no harm.
+// a waiter whose Wake does not come before r does no harm. Who was woken before the window began stays so.
 #include "encoder/formula.h"
 
 namespace stem::encoder {
@@ -17,6 +17,7 @@ void add_conditions(Formula& f) {
       const uint32_t wait = thread[i - 1], wake = thread[i];
       const Event& event = f.event(wake);
       if (event.kind != Kind::Wake || event.flags & (trace::kTimeout | trace::kSpurious)) continue;
+      if (f.past(wait) && f.start.woken.count(event.thread)) continue;
       std::vector<z3::expr> options;
       const auto between = [&](uint32_t e) { return f.all({f.before(wait, e), f.before(e, wake)}); };
       if (auto it = signals.find(place(f.event(wait))); it != signals.end())

@@ -33,8 +33,7 @@ void exclude(Formula& f, const Section& a, const Section& b) {
   std::vector<z3::expr> options;
   if (a.release) options.push_back(f.before(*a.release, b.acquire));
   if (b.release) options.push_back(f.before(*b.release, a.acquire));
-  if (f.prefix) options.push_back(f.cut <= f.position(a.acquire));
-  if (f.prefix) options.push_back(f.cut <= f.position(b.acquire));
+  if (f.prefix) options.insert(options.end(), {f.not_executed(a.acquire), f.not_executed(b.acquire)});
   f.require(f.any(options));
 }
 

@@ -18,7 +18,7 @@ z3::expr one_if(Formula& f, const z3::expr& condition) {
 void add_semaphores(Formula& f) {
   for (const auto& [semaphore, uses] : f.by_place({Kind::SemInit, Kind::SemPost, Kind::SemWait, Kind::SemFail})) {
     std::vector<uint32_t> life;
-    int64_t initial = f.index.initial_count(semaphore);
+    int64_t initial = f.start.count(semaphore);
     const auto finish_life = [&] {
       z3::expr_vector positions(f.z3);
       for (uint32_t e : life) positions.push_back(f.position(e));

@@ -25,7 +25,7 @@ void Values::add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const {
   while (!todo.empty()) {
     const trace::ExprId next = todo.back();
     todo.pop_back();
-    if (next == 0 || !seen.insert(next).second) continue;
+    if (next == 0 || fixed(next) || !seen.insert(next).second) continue;
     const trace::Expr& e = f_.trace.exprs[next];
     if (e.op == Op::Read) reads.push_back(static_cast<uint32_t>(e.value));
     todo.insert(todo.end(), {e.a, e.b, e.c});
@@ -60,6 +60,8 @@ Term Values::read(uint32_t read) {
   auto it = reads_.find(read);
   if (it != reads_.end()) return it->second;
   const std::string name = std::to_string(read);
+  if (f_.past(read))
+    return reads_.emplace(read, Term{f_.z3.bv_val(f_.event(read).value, 8 * f_.event(read).size), f_.z3.bool_val(true)}).first->second;
   if (!f_.in_scope(read))  // never executed: nothing is known of it
     return reads_.emplace(read, Term{f_.z3.bv_val(0, 8 * f_.event(read).size), f_.z3.bool_val(false)}).first->second;
   const Term term{f_.z3.bv_const(("r" + name).c_str(), 8 * f_.event(read).size),

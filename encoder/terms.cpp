@@ -44,6 +44,10 @@ Term Terms::expression(trace::ExprId id) {
       stack.pop_back();
       continue;
     }
+    if (fixed(next)) {
+      expressions_.emplace(next, Term{z3_.bv_val(index_.recorded[next], e.width), z3_.bool_val(true)});
+      continue;
+    }
     bool ready = true;
     for (trace::ExprId child : {e.a, e.b, e.c})
       if (child && !expressions_.count(child)) ready = false, stack.push_back(child);

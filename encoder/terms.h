@@ -29,6 +29,7 @@ class Terms {
   z3::expr input_byte(uint32_t input, uint32_t offset);
 
  protected:
+  virtual bool fixed(trace::ExprId) const { return false; }  // it has its recorded value, whatever executes
   z3::expr all(const std::vector<z3::expr>& parts) const;
 
   z3::context& z3_;

@@ -10,10 +10,11 @@
 
 namespace stem::encoder {
 
-// Bytes of a read that the same writes of the scope cover: they are matched as one.
+// Bytes of a read that the same writes cover: they are matched as one.
 struct Chunk {
   unsigned first = 0, count = 0;   // bytes of the read
   std::vector<uint32_t> writers;   // events of the scope that write these bytes (all of them), as recorded
+  uint32_t before = kInitial;      // who wrote them last before the scope began
   bool initial_known = false;
 };
 
@@ -28,7 +29,7 @@ class Values : public Terms {
   // φim (matching.cpp)
   void add_matching();                // every read whose value can matter takes it from the last write
   std::vector<Chunk> chunks(uint32_t read) const;
-  z3::expr takes(uint32_t read, const Chunk& chunk, uint32_t write);  // the chunk's last write is this one; or kInitial
+  z3::expr takes(uint32_t read, const Chunk& chunk, uint32_t write);  // the chunk's last write is this one; or kInitial: none of the scope
 
   // φdu (defuse.cpp)
   z3::expr defuse(uint32_t write, uint32_t read);
@@ -38,6 +39,7 @@ class Values : public Terms {
   uint32_t target_rmw() const;
 
  private:
+  bool fixed(trace::ExprId id) const override { return f_.first > 0 && f_.index.settled(id, f_.first); }
   void find_relevant_reads();
   void add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const;
   void add_match(uint32_t read);

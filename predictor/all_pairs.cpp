@@ -1,17 +1,25 @@
+// The search of one candidate knows nothing of the others': where saturation and a short search leave candidates open, all
+// executions are looked at once (enumerate.h) before anything is searched at length.
+//
 // The sweep: for each read its required prefix is propagated once; for each thread the writes are then required one after
 // the other on top of it, so that the first one that cannot come before the read refutes all later ones.
 #include "predictor/all_pairs.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_set>
 
 #include "predictor/checker.h"
 #include "predictor/engine.h"
+#include "predictor/enumerate.h"
 #include "predictor/harvest.h"
 #include "util/error.h"
 
 namespace stem::predictor {
 
 namespace {
+
+constexpr uint32_t kFewDecisions = 20;  // before all executions are looked at
 
 class Sweep {
  public:
@@ -24,8 +32,13 @@ class Sweep {
       if (model_.atom_count[r] && model_.is_read(r)) list(r);
     for (uint32_t r = 0; r < trace_.events.size(); ++r)
       if (model_.atom_count[r] && model_.is_read(r)) observed(r);
-    for (uint32_t r = 0; r < trace_.events.size(); ++r)
-      if (model_.atom_count[r] && model_.is_read(r)) read(r);
+    if (options_.enumerate) {
+      engine_.set_decisions(kFewDecisions);
+      read_all(false);
+      enumerate();
+      engine_.set_decisions(options_.decisions);
+    }
+    read_all(true);
     if (counts) {
       *counts = counts_;
       counts->candidates = verdicts_.size();
@@ -36,6 +49,51 @@ class Sweep {
   }
 
  private:
+  void read_all(bool solver) {
+    std::vector<uint8_t> left(trace_.events.size(), 0);
+    for (const auto& [pair, verdict] : verdicts_) left[pair.read] |= verdict.is_unknown();
+    for (uint32_t r = 0; r < trace_.events.size(); ++r) {
+      if (!left[r]) continue;
+      read(r);
+      if (options_.solver && solver) solve(r);
+    }
+  }
+
+  // What is still open, if there are few executions.
+  void enumerate() {
+    struct Look : Enumerate::Listener {
+      explicit Look(Sweep& s) : sweep(s) {
+        for (const auto& [pair, verdict] : s.verdicts_)
+          if (verdict.is_unknown()) open.insert(pair), writers.insert(pair.write);
+      }
+      uint32_t label(uint32_t write) override { return writers.count(write) ? write + 2 : 1; }
+      bool stop() override { return open.empty(); }
+      void flow(uint32_t write, uint32_t read) override {
+        if (!open.count({write, read})) return;
+        const std::vector<uint32_t> schedule = run->schedule(read);
+        sweep.accept(write, read, schedule, sweep.trace_.inputs, Layer::Enumeration);
+        open.erase({write, read});
+        if (sweep.options_.meaning == Meaning::Prefix) return;
+        sweep.harvest_.collect(schedule, [&](uint32_t w, uint32_t r) {
+          if (open.erase({w, r})) sweep.accept(w, r, schedule, sweep.trace_.inputs, Layer::Harvest);
+        });
+      }
+      Sweep& sweep;
+      Enumerate* run = nullptr;
+      std::set<EventPair> open;
+      std::unordered_set<uint32_t> writers;
+    } look(*this);
+    if (look.open.empty()) return;
+    const MustOrder order(model_);
+    const Independence independence(model_, order);
+    Enumerate run(model_, independence, options_.meaning);
+    look.run = &run;
+    constexpr uint64_t kStates = 1000;  // for each event
+    const auto n = static_cast<uint32_t>(trace_.events.size());
+    if (run.run(0, n, kStates * n, look) != Enumerate::Outcome::Complete) return;
+    for (const EventPair& pair : look.open) verdicts_[pair] = Verdict::infeasible(Layer::Enumeration);
+  }
+
   void list(uint32_t r) {
     for (unsigned k = 0; k < model_.atom_count[r]; ++k) {
       const uint32_t atom = model_.first_atom[r] + k;
@@ -52,7 +110,7 @@ class Sweep {
 
   bool open(uint32_t w, uint32_t r) {
     const auto it = verdicts_.find({w, r});
-    return it != verdicts_.end() && !it->second.is_feasible();
+    return it != verdicts_.end() && it->second.is_unknown();
   }
 
   void read(uint32_t r) {
@@ -71,12 +129,11 @@ class Sweep {
     engine_.leave();
     for (const auto& [w, state] : states) {
       Verdict& v = verdicts_[{w, r}];
-      if (v.is_feasible()) continue;
+      if (!v.is_unknown()) continue;
       v = state == State::Refuted ? Verdict::infeasible(Layer::Saturation)
           : state == State::Searched ? Verdict::infeasible(Layer::Search)
                                      : Verdict::unknown(Why::Budget, "search");
     }
-    if (options_.solver) solve(r);
   }
 
   enum class State : uint8_t { Refuted, Searched, Open };
@@ -109,7 +166,7 @@ class Sweep {
 
   void ask(uint32_t w, uint32_t r, uint32_t atom, std::map<uint32_t, State>& states) {
     Verdict& v = verdicts_[{w, r}];
-    if (v.is_feasible()) return;
+    if (!v.is_unknown()) return;
     switch (engine_.decide(w, atom)) {
       case Engine::Result::Infeasible: note(states, w, engine_.decisions() ? State::Searched : State::Refuted); break;
       case Engine::Result::Undecided: note(states, w, State::Open); break;

@@ -13,6 +13,7 @@ struct AllPairsOptions {
   Meaning meaning = Meaning::Prefix;
   bool harvest = true;
   bool check = true;              // put every witness through the checker; a rejected one throws InternalError
+  bool enumerate = true;          // walk over all executions, if there are few, where the engine would have to search long
   bool solver = true;             // ask Z3 about what the engine leaves; otherwise that stays unknown
   bool witnesses = false;         // keep them
   uint32_t decisions = 2000;

@@ -73,7 +73,7 @@ struct Alternates::Impl {
       for (uint32_t t = 0; t < model.threads; ++t) all[t] = first_after(t, branch);
       if (solve_inputs(out, wish, all)) return out;
       if (only_inputs(branch) && impossible_inputs(out, wish)) return out;
-      const std::vector<uint32_t> needed = cones.of(branch);
+      const std::vector<uint32_t> needed = cones.of({branch});
       if (needed != all && solve_inputs(out, wish, needed)) return out;
     }
     if (options.reorder) solve_order(out, wish);

@@ -3,7 +3,7 @@
 //   1. what the recording shows, and what unseen code has written, is settled;
 //   2. order and locks refute what they can for all instances at once (candidates.h);
 //   3. harvest: executions with one thread standing still show most of what is feasible;
-//   4. windows that have few executions are enumerated: that decides all that is in them;
+//   4. windows that have few executions are enumerated: that decides all that is in them (FULL: the whole trace only);
 //   5. the engine sweeps the reads of the others that still matter: kept instances first, then all of them;
 //   6. Z3 is asked about the instances that the engine left undecided.
 //
@@ -30,7 +30,8 @@ constexpr uint32_t kWholeTrace = 4000;    // events: up to here a trace is one w
 constexpr uint32_t kWindow = 1000;
 constexpr uint32_t kWidest = 2 * kWholeTrace;
 constexpr size_t kRound = 16;             // tasks
-constexpr uint64_t kOpenInstances = 64;   // per static pair, for the solver
+constexpr size_t kOpenInstances = 64;     // per static pair, for the solver
+constexpr size_t kWideInstances = 4;      // the same, of wider windows
 constexpr uint8_t kSkipped = 2;           // in decided_: nobody wants to know
 
 using Clock = std::chrono::steady_clock;
@@ -51,19 +52,21 @@ class Analysis {
         decided_(candidates_.pairs.size(), 0),
         results_(candidates_.pairs.size()),
         open_(candidates_.pairs.size()),
+        overfull_(candidates_.pairs.size(), 0),
         searched_(candidates_.pairs.size(), 0),
         excluded_(candidates_.pairs.size(), 0) {
     workers_ = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     const auto n = static_cast<uint32_t>(trace.events.size());
     window_ = options.window ? std::min(options.window, n) : n <= kWholeTrace ? n : kWindow;
     whole_ = window_ >= n;
+    narrow_ = window_;
   }
 
   AnalysisResult run() {
     describe();
     settle_observed();
     if (options_.paper) {
-      solve(SolveMode::Paper);
+      solve_as_paper();
     } else {
       refute_by_order();
       harvest();
@@ -73,7 +76,7 @@ class Analysis {
       // What is left then is worth wider windows around the instances that were kept.
       for (uint32_t wider : {kWholeTrace, kWidest})
         if (!whole_ && !options_.window && finished && left() > 0) widen(wider);
-      solve(SolveMode::Left);
+      solve();
       conclude(finished);
     }
     return finish();
@@ -199,9 +202,11 @@ class Analysis {
     for (const auto& [pair, instances] : findings.excluded) results_[pair].tried += instances, excluded_[pair] = 1;
     for (uint32_t pair : findings.searched) searched_[pair] = 1;
     for (const auto& o : findings.open) {
-      ++results_[o.pair].tried;
-      ++open_count_[o.pair];
-      if (open_[o.pair].size() < kOpenInstances) open_[o.pair].push_back(o.instance);
+      // A wider window was only meant to show more: what it leaves open was refuted, or left open, in the narrow ones.
+      const bool wide = o.instance.last - o.instance.first > narrow_;
+      auto& some = wide ? wide_[o.pair] : open_[o.pair];
+      if (some.size() < (wide ? kWideInstances : kOpenInstances)) some.insert(o.instance);
+      else if (!wide) overfull_[o.pair] |= !some.count(o.instance);
     }
   }
 
@@ -242,7 +247,7 @@ class Analysis {
 
   // Where nothing comes of it, it is given up soon: threads that are free to interleave have too many executions.
   void enumerate() {
-    if (options_.meaning == Meaning::Full || left() == 0 || !options_.states) return;
+    if ((options_.meaning == Meaning::Full && !whole_) || left() == 0 || !options_.states) return;
     const uint32_t narrow = window_;
     if (!whole_ && !options_.window) window_ = kWholeTrace;
     constexpr size_t kFew = 4;
@@ -291,7 +296,7 @@ class Analysis {
           Task task = window_task(windows[i]);
           task.freeze = task.sweep = true;
           if (enumerated(task)) return task;
-          if (window_ > kWholeTrace) task.states = uint64_t{options_.states} * (task.last - task.first);
+          if (window_ > kWholeTrace && options_.meaning == Meaning::Prefix) task.states = uint64_t{options_.states} * (task.last - task.first);
           for (uint32_t r : reads[windows[i]])
             if (r >= task.first && r < task.last && interesting(r)) task.reads.push_back(r);
           ++statistics_.windows;
@@ -341,34 +346,67 @@ class Analysis {
         [&](bool) { return left() > 0; });
   }
 
-  void solve(SolveMode mode) {
+  void solve() {
     std::vector<uint32_t> todo;
     for (uint32_t i = 0; i < results_.size(); ++i)
-      if (!decided_[i] && (mode == SolveMode::Paper || !open_[i].empty())) todo.push_back(i);
+      if (!decided_[i] && !(open_[i].empty() && !wide_.count(i))) todo.push_back(i);
+    if (todo.empty() || shared_.stop()) return;
+    const Solver solver(shared_, order_);
     run_rounds<Solved>(
         todo.size(), workers_, kRound,
         [&](unsigned, size_t i) {
-          const uint32_t pair = todo[i];
-          const auto instances = mode == SolveMode::Paper ? all_instances(model_, candidates_, pair) : open_[pair];
-          return solve_instances(shared_, instances, mode);
+          Solved solved = solver.solve(open_[todo[i]]);
+          if (solved.witness || !wide_.count(todo[i]) || shared_.stop()) return solved;
+          Solved wide = solver.solve(wide_[todo[i]]);  // for a witness only
+          solved.witness = std::move(wide.witness);
+          solved.queries += wide.queries, solved.seconds += wide.seconds;
+          return solved;
         },
+        [&](size_t i, Solved solved) { return merge(todo[i], std::move(solved)); });
+  }
+
+  bool merge(uint32_t pair, Solved solved) {
+    count(solved);
+    Findings aside;
+    if (solved.witness && Worker::confirm(shared_, *solved.witness, aside)) {
+      decide(pair, State::Implicit, Layer::Solver);
+      results_[pair].witness = std::move(solved.witness);
+    } else if (solved.refuted == solved.given && !overfull_[pair]) {
+      by_solver_[pair] |= !open_[pair].empty();
+      open_[pair].clear();  // nothing is left open
+    } else {
+      results_[pair].why = aside.rejected ? Why::SolverGaveUp : solved.why;
+      results_[pair].detail = aside.rejected ? "internal: " + aside.rejections[0] : solved.detail;
+    }
+    merge(std::move(aside));
+    return !shared_.stop();
+  }
+
+  void count(const Solved& solved) {
+    statistics_.solver_queries += solved.queries;
+    statistics_.solver_seconds += solved.seconds;
+  }
+
+  void solve_as_paper() {
+    const Solver solver(shared_, order_);
+    std::vector<uint32_t> todo;
+    for (uint32_t i = 0; i < results_.size(); ++i)
+      if (!decided_[i]) todo.push_back(i);
+    run_rounds<Solved>(
+        todo.size(), workers_, kRound,
+        [&](unsigned, size_t i) { return solver.solve_as_paper(all_instances(model_, candidates_, todo[i])); },
         [&](size_t i, Solved solved) {
           const uint32_t pair = todo[i];
-          statistics_.solver_queries += solved.queries;
-          statistics_.solver_seconds += solved.seconds;
-          const Layer layer = mode == SolveMode::Paper ? Layer::Paper : Layer::Solver;
+          count(solved);
           Findings aside;
           if (solved.witness && Worker::confirm(shared_, *solved.witness, aside)) {
-            decide(pair, State::Implicit, layer);
+            decide(pair, State::Implicit, Layer::Paper);
             results_[pair].witness = std::move(solved.witness);
-          } else if (solved.refuted == solved.asked && mode == SolveMode::Paper) {
-            decide(pair, State::Infeasible, layer);
-          } else if (solved.refuted == solved.asked && solved.asked == open_count_[pair]) {
-            open_count_[pair] = 0;  // nothing is left open
-            by_solver_[pair] = true;
+          } else if (solved.refuted == solved.given) {
+            decide(pair, State::Infeasible, Layer::Paper);
           } else {
-            results_[pair].why = aside.rejected ? Why::SolverGaveUp : solved.why;
-            results_[pair].detail = aside.rejected ? "internal: " + aside.rejections[0] : solved.detail;
+            results_[pair].why = solved.why;
+            results_[pair].detail = solved.detail;
           }
           merge(std::move(aside));
           return !shared_.stop();
@@ -380,10 +418,10 @@ class Analysis {
     for (uint32_t i = 0; i < results_.size(); ++i) {
       if (decided_[i]) continue;
       PairResult& p = results_[i];
-      if (open_count_[i] > 0) {
+      if (!open_[i].empty()) {
         p.state = State::Unknown;
         if (p.why == Why::NotTried) p.why = Why::Budget;
-        const std::string k = fmt::format("{} of {} instances left open", open_count_[i], p.instances);
+        const std::string k = fmt::format("{}{} of {} instances left open", overfull_[i] ? "more than " : "", open_[i].size(), p.instances);
         p.detail = p.detail.empty() ? k : p.detail + "; " + k;
       } else if (!finished) {
         p.state = State::Unknown;
@@ -410,6 +448,7 @@ class Analysis {
         p.bound = {false, 0, static_cast<uint32_t>(trace_.events.size())};
         p.detail = fmt::format("within the first {} events", trace_.events.size());
       }
+      p.tried = std::min(p.tried, p.instances);  // windows overlap
       const EventPair instance = p.witness ? p.witness->pair : candidates_.pairs[i].example;
       p.def = evidence.access(instance.write);
       p.use = evidence.access(instance.read);
@@ -457,8 +496,9 @@ class Analysis {
   Shared shared_;
   std::vector<uint8_t> decided_;
   std::vector<PairResult> results_;
-  std::vector<std::vector<EventPair>> open_;      // instances that the engine left, some of them
-  std::map<uint32_t, uint64_t> open_count_;
+  std::vector<std::set<OpenInstance>> open_;      // instances that the engine left, some of them
+  std::vector<uint8_t> overfull_;                 // there are more
+  std::map<uint32_t, std::set<OpenInstance>> wide_;
   std::map<uint32_t, bool> by_solver_;
   std::vector<uint8_t> searched_, excluded_;      // by search, by enumeration
   std::set<std::pair<uint32_t, uint32_t>> enumerated_;  // windows
@@ -466,7 +506,7 @@ class Analysis {
   Statistics statistics_;
   AnalysisResult result_;
   unsigned workers_ = 1;
-  uint32_t window_ = 0;
+  uint32_t window_ = 0, narrow_ = 0;
   bool whole_ = true;
 };
 

@@ -30,7 +30,7 @@ Cones::Cones(const Model& model) : model_(model), by_sync_(model.sync_objects) {
     if (model.sync[e] != trace::kNone) by_sync_[model.sync[e]].push_back(e);
 }
 
-std::vector<uint32_t> Cones::of(uint32_t event) const {
+std::vector<uint32_t> Cones::of(std::initializer_list<uint32_t> events) const {
   std::vector<uint32_t> count(model_.threads, 0), done(model_.threads, 0);
   std::vector<size_t> met(model_.sync_objects, 0);       // by sync object: how many of its events are in
   std::vector<std::vector<uint32_t>> entered(model_.sync_objects);  // by lock: sections that begin in the cone
@@ -51,7 +51,7 @@ std::vector<uint32_t> Cones::of(uint32_t event) const {
     const uint32_t section = model_.section_of[e];
     if (section != trace::kNone && model_.sections[section].acquire == e) entered[id].push_back(section);
   };
-  include(event);
+  for (uint32_t e : events) include(e);
   for (bool grown = true; grown;) {
     grown = false;
     for (uint32_t t = 0; t < model_.threads; ++t)

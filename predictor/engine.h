@@ -48,7 +48,8 @@ class Engine {
   // Can r take the atom from w (kFromStart: what was there when the window began)? After aim; reach(w) helps.
   Result decide(uint32_t w, uint32_t atom);
 
-  // The search gives up (Undecided) at that time.
+  // The search gives up (Undecided) after so many decisions, or at that time.
+  void set_decisions(uint32_t limit) { limit_ = limit; }
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
   // After aim (and reach): how many events of each thread must execute, from the thread's first.
   std::vector<uint32_t> cone() const;
@@ -166,7 +167,7 @@ class Engine {
 
   const Model& model_;
   const encoder::Meaning meaning_;
-  const uint32_t limit_;
+  uint32_t limit_;
   Machine machine_;
   std::unique_ptr<Window> window_;
   std::unique_ptr<Order> order_;

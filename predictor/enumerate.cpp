@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trace/eval.h"
+#include "util/error.h"
 
 namespace stem::predictor {
 
@@ -20,8 +21,8 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-Enumerate::Enumerate(const Model& model, const Independence& independence)
-    : model_(model), independence_(independence), machine_(model) {
+Enumerate::Enumerate(const Model& model, const Independence& independence, encoder::Meaning meaning)
+    : model_(model), independence_(independence), full_(meaning == encoder::Meaning::Full), machine_(model) {
   machine_.keep_history(true);
 }
 
@@ -31,7 +32,7 @@ void Enumerate::open(uint32_t first, uint32_t last) {
   machine_.start(first);
   deepest_ = shallowest_ = 0;
   patience_ = kPatience;
-  visited_.clear(), frames_.clear(), alternatives_.clear(), atoms_.clear(), last_reads_.clear();
+  visited_.clear(), frames_.clear(), flows_.clear(), alternatives_.clear(), atoms_.clear(), last_reads_.clear();
   end_.resize(model_.threads);
   for (uint32_t t = 0; t < model_.threads; ++t) {
     const auto& events = model_.events_of[t];
@@ -67,6 +68,8 @@ void Enumerate::observe(uint32_t read) {
 }
 
 bool Enumerate::step(uint32_t event) {
+  if (full_ && model_.atom_count[event] && model_.is_read(event))
+    for (unsigned k = 0; k < model_.atom_count[event]; ++k) flows_.emplace_back(machine_.writer(model_.first_atom[event] + k), event);
   if (machine_.step(event)) return true;
   inexact_ |= independence_.input_decides(machine_.violated());
   return false;
@@ -83,12 +86,12 @@ void Enumerate::advance() {
           machine_.waiters(event, waiters_);
           if (waiters_.size() > 1) break;  // a choice
         }
-        if (model_.atom_count[event] && model_.is_read(event)) observe(event);
+        if (!full_ && model_.atom_count[event] && model_.is_read(event)) observe(event);
         if (!step(event)) break;
         again = true;
       }
   }
-  for (uint32_t t = 0; t < model_.threads; ++t) {
+  for (uint32_t t = 0; t < model_.threads && !full_; ++t) {
     const uint32_t event = next_event(t);
     if (event != kNoEvent && model_.atom_count[event] && model_.is_read(event)) observe(event);
   }
@@ -119,10 +122,30 @@ Enumerate::Key Enumerate::key() const {
   return key;
 }
 
+bool Enumerate::at_end() const {
+  for (uint32_t t = 0; t < model_.threads; ++t)
+    if (const uint32_t at = machine_.executed(t); at < end_[t] && model_.events_of[t][at] != model_.exit_event) return false;
+  return true;
+}
+
+// FULL: the state that has been reached leads to the end, so the step that led here does, and what was read on it.
+void Enumerate::leads_to_end(const Key& here) {
+  here_ = here;
+  const size_t from = frames_.empty() ? 0 : frames_.back().flows;
+  for (size_t i = from; i < flows_.size(); ++i) listener_->flow(flows_[i].first, flows_[i].second);
+  if (frames_.empty()) return;
+  WayOn& known = visited_[frames_.back().key];
+  if (known.step.event == kNoEvent) known = {alternatives_[frames_.back().next - 1], here};
+}
+
 // Goes on from where a step has led. False: it has been here before, or nothing is left to do.
 bool Enumerate::enter() {
   advance();
-  if (!visited_.insert(key()).second) return false;
+  const Key here = key();
+  const auto [state, fresh] = visited_.try_emplace(here);
+  if (full_ && fresh && at_end()) state->second.step.event = kEnd;
+  if (full_ && state->second.step.event != kNoEvent) leads_to_end(here);
+  if (!fresh) return false;
   const size_t first = alternatives_.size();
   for (uint32_t t = 0; t < model_.threads; ++t) {
     const uint32_t event = next_event(t);
@@ -136,7 +159,7 @@ bool Enumerate::enter() {
   // As recorded first, so that witnesses differ from the recording late.
   std::sort(alternatives_.begin() + static_cast<ptrdiff_t>(first), alternatives_.end(),
             [](const Alternative& a, const Alternative& b) { return std::pair(a.event, a.wake) < std::pair(b.event, b.wake); });
-  frames_.push_back({machine_.mark(), first, first});
+  frames_.push_back({machine_.mark(), first, first, here, flows_.size()});
   if (frames_.size() > deepest_) deepest_ = shallowest_ = frames_.size();
   return true;
 }
@@ -160,9 +183,13 @@ Enumerate::Outcome Enumerate::run(uint32_t first, uint32_t last, uint64_t limit,
     if (hopeless(limit)) return Outcome::TooMany;
     Frame& frame = frames_.back();
     machine_.undo(frame.mark);
+    flows_.resize(frame.flows);
     if (frame.next == alternatives_.size()) {
+      const Key here = frame.key;
+      const bool leads = full_ && visited_[here].step.event != kNoEvent;
       alternatives_.resize(frame.first);
       frames_.pop_back();
+      if (leads) leads_to_end(here);
       shallowest_ = std::min(shallowest_, frames_.size());
       continue;
     }
@@ -174,7 +201,26 @@ Enumerate::Outcome Enumerate::run(uint32_t first, uint32_t last, uint64_t limit,
   return inexact_ ? Outcome::Inexact : Outcome::Complete;
 }
 
-std::vector<uint32_t> Enumerate::schedule(uint32_t read) const {
+// FULL: on from the state that has been reached, by the steps that are known to lead to the end.
+std::vector<uint32_t> Enumerate::complete_schedule() {
+  const Machine::Mark mark = machine_.mark();
+  const size_t flows = flows_.size();
+  WayOn way;
+  for (Key here = here_; (way = visited_.at(here)).step.event != kEnd; here = way.to) {
+    machine_.clear_wishes();
+    if (way.step.wake != kNoEvent) machine_.wish(way.step.event, way.step.wake);
+    STEM_CHECK(step(way.step.event));
+    advance();
+  }
+  std::vector<uint32_t> events = machine_.schedule();
+  if (model_.exit_event != kNoEvent) events.push_back(model_.exit_event);
+  machine_.undo(mark);
+  flows_.resize(flows);
+  return events;
+}
+
+std::vector<uint32_t> Enumerate::schedule(uint32_t read) {
+  if (full_) return complete_schedule();
   std::vector<uint32_t> events(first_);
   for (uint32_t i = 0; i < first_; ++i) events[i] = i;
   events.insert(events.end(), machine_.schedule().begin(), machine_.schedule().end());

@@ -7,13 +7,17 @@
 // that a branch can still ask for). Events that are alone (independence.h) are executed without asking what else could
 // come first. One walk decides all pairs of a window at once: what it does not show cannot be within the window.
 //
-// Costs a few microseconds a state. Where the end is not in sight it is given up early. PREFIX only.
+// PREFIX asks what each state could read next. FULL asks what is read on the way to the end of the trace: a state remembers
+// whether, and by which step, it leads there, and a step's flows count once that is known.
+//
+// Costs a few microseconds a state. Where the end is not in sight it is given up early.
 #pragma once
 
 #include <cstdint>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
+#include "encoder/encoder.h"
 #include "predictor/independence.h"
 #include "predictor/machine.h"
 #include "predictor/model.h"
@@ -31,16 +35,17 @@ class Enumerate {
     virtual ~Listener() = default;
     // What distinguishes this write from others for whom it concerns; 0: nothing does.
     virtual uint32_t label(uint32_t write) = 0;
-    // The read would take an atom from that write next; schedule() is the witness.
+    // The read takes an atom from that write; schedule() is the witness.
     virtual void flow(uint32_t write, uint32_t read) = 0;
     virtual bool stop() = 0;
   };
 
-  Enumerate(const Model& model, const Independence& independence);
+  Enumerate(const Model& model, const Independence& independence, encoder::Meaning meaning = encoder::Meaning::Prefix);
 
+  // FULL: the whole trace only.
   Outcome run(uint32_t first, uint32_t last, uint64_t limit, Listener& listener);
   uint64_t states() const { return visited_.size(); }
-  std::vector<uint32_t> schedule(uint32_t read) const;
+  std::vector<uint32_t> schedule(uint32_t read);
 
  private:
   struct Key {
@@ -54,9 +59,18 @@ class Enumerate {
     uint32_t event;
     uint32_t wake;  // whom a signal wakes; kNoEvent: nobody in particular
   };
+  // FULL: how a state leads to the end. Its own step and the state that it led to then; another state of the same key goes the
+  // same way, but may have other keys on it, because keys tell apart more than need be.
+  struct WayOn {
+    Alternative step{kNoEvent, kNoEvent};  // kNoEvent: none known
+    Key to;
+  };
+  static constexpr uint32_t kEnd = kNoEvent - 1;  // as the step of a state: it is the end
   struct Frame {
     Machine::Mark mark;
     size_t first, next;  // in alternatives_
+    Key key;
+    size_t flows;        // when it was entered; FULL
   };
   struct LiveAtom {
     uint32_t atom;
@@ -70,10 +84,14 @@ class Enumerate {
   bool step(uint32_t event);
   Key key() const;
   bool enter();
+  bool at_end() const;
+  void leads_to_end(const Key& here);
+  std::vector<uint32_t> complete_schedule();
   bool hopeless(uint64_t limit);
 
   const Model& model_;
   const Independence& independence_;
+  const bool full_;
   Machine machine_;
   Listener* listener_ = nullptr;
   uint32_t first_ = 0;
@@ -81,7 +99,9 @@ class Enumerate {
   std::vector<uint32_t> end_;                                 // by thread: positions beyond the window
   std::vector<LiveAtom> atoms_;                               // that the window reads
   std::vector<std::pair<uint32_t, uint32_t>> last_reads_;     // thread, position
-  std::unordered_set<Key, KeyHash> visited_;
+  std::unordered_map<Key, WayOn, KeyHash> visited_;
+  Key here_;                                                  // FULL: the state whose flows are told
+  std::vector<std::pair<uint32_t, uint32_t>> flows_;          // FULL: write and read, of the steps that led here
   std::vector<Frame> frames_;
   size_t deepest_ = 0, shallowest_ = 0;                       // depth it has reached, depth it has come back to
   uint64_t patience_ = 0;                                     // states at which to ask whether there is hope

@@ -34,6 +34,13 @@ void Machine::start(uint32_t first) {
     follow(at_first_, woken_at_first_, first_);
     // What the recording says of who was woken.
     if (e.kind == Kind::Signal && e.value > 0 && e.value <= model_.threads) woken_at_first_[e.value - 1] = 1;
+    if (e.kind == Kind::Broadcast)
+      for (uint32_t t = 0; t < model_.threads; ++t) {
+        const uint32_t at = executed_at_first_[t];
+        if (at == 0 || at >= model_.events_of[t].size()) continue;
+        const uint32_t wait = model_.events_of[t][at - 1], wake = model_.events_of[t][at];
+        if (model_.wait_of[wake] == wait && model_.sync[wait] == model_.sync[first_]) woken_at_first_[t] = 1;
+      }
     ++executed_at_first_[e.thread];
   }
   sync_ = at_first_;

@@ -24,7 +24,7 @@ Findings Worker::run(const Task& task, const std::vector<uint8_t>& decided) {
   findings_ = {};
   decided_ = &decided;
   task_ = task;
-  if (task.states && shared_.options.meaning == Meaning::Prefix) enumerate();
+  if (task.states) enumerate();
   for (uint32_t r : task.reads) {
     if (findings_.enumerated || !(task.freeze || task.sweep)) break;
     if (!any_wanted(r)) continue;
@@ -62,7 +62,7 @@ void Worker::found(uint32_t w, uint32_t r, Layer layer, std::vector<uint32_t> sc
   const bool hoped = shared_.options.meaning == Meaning::Full && !(task_.first == 0 && task_.last == model_.position.size());
   Findings aside;
   if (!confirm(shared_, witness, hoped ? aside : findings_)) {
-    findings_.open.push_back({pair, {w, r}});
+    leave_open(pair, {w, r});
     return;
   }
   local_[pair] = 1;
@@ -94,7 +94,7 @@ void Worker::flow(uint32_t write, uint32_t read) {
   if (!wanted(pair)) return;
   const size_t before = findings_.found.size();
   found(write, read, Layer::Enumeration, enumerate_->schedule(read));
-  if (findings_.found.size() > before) --wanted_left_;
+  wanted_left_ -= findings_.found.size() - before;
 }
 
 bool Worker::stop() { return wanted_left_ == 0 || shared_.stop(); }
@@ -115,7 +115,7 @@ void Worker::enumerate() {
         if (wanted(pair)) ++wanted_left_, def_wanted_[all.def_class(all.pairs[pair].example.write)] = 1;
     }
   if (wanted_left_ == 0) return;
-  if (!enumerate_) enumerate_ = std::make_unique<Enumerate>(model_, shared_.independence);
+  if (!enumerate_) enumerate_ = std::make_unique<Enumerate>(model_, shared_.independence, shared_.options.meaning);
   const Enumerate::Outcome outcome = enumerate_->run(task_.first, task_.last, task_.states, *this);
   findings_.states += enumerate_->states();
   findings_.enumerated = outcome == Enumerate::Outcome::Complete;
@@ -151,7 +151,7 @@ void Worker::sweep(uint32_t r) {
     for (unsigned k = 0; k < model_.atom_count[r]; ++k) sweep_atom(r, model_.first_atom[r] + k);
   } else {  // never: the recording reached it
     for (uint32_t pair : shared_.candidates.pairs_of_use(shared_.candidates.use_class(r)))
-      if (wanted(pair)) findings_.open.push_back({pair, shared_.candidates.pairs[pair].example});
+      if (wanted(pair)) leave_open(pair, shared_.candidates.pairs[pair].example);
   }
   engine_.leave();
 }
@@ -179,7 +179,7 @@ void Worker::sweep_atom(uint32_t r, uint32_t atom) {
       }
       if (reached == Engine::Reach::Yes) ask(pair, w, w, r, atom);
       else if (reached == Engine::Reach::No) findings_.tried.push_back(pair);
-      else findings_.open.push_back({pair, {w, r}});
+      else leave_open(pair, {w, r});
     }
     while (pushed-- > 0) engine_.retreat();
   }
@@ -195,7 +195,7 @@ void Worker::ask(uint32_t pair, uint32_t w, uint32_t writer, uint32_t r, uint32_
       findings_.tried.push_back(pair);
       if (engine_.decisions()) findings_.searched.push_back(pair);
       break;
-    case Engine::Result::Undecided: findings_.open.push_back({pair, {w, r}}); break;
+    case Engine::Result::Undecided: leave_open(pair, {w, r}); break;
   }
 }
 

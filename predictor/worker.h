@@ -24,6 +24,13 @@ struct Task {
   uint64_t states = 0;              // enumerate, so many states at most; 0: do not
 };
 
+// An event pair that the engine could not decide, and the window it looked at.
+struct OpenInstance {
+  EventPair pair;
+  uint32_t first = 0, last = 0;
+  auto operator<=>(const OpenInstance&) const = default;
+};
+
 struct Findings {
   struct Found {
     uint32_t pair;
@@ -32,7 +39,7 @@ struct Findings {
   };
   struct Open {
     uint32_t pair;
-    EventPair instance;
+    OpenInstance instance;
   };
   std::vector<Found> found;
   std::vector<uint32_t> tried;      // static pair of each question that refuted an instance
@@ -70,6 +77,7 @@ class Worker : Enumerate::Listener {
  private:
   bool wanted(uint32_t pair) const { return pair != trace::kNone && !(*decided_)[pair] && !local_[pair]; }
   bool any_wanted(uint32_t read) const;
+  void leave_open(uint32_t pair, EventPair instance) { findings_.open.push_back({pair, {instance, task_.first, task_.last}}); }
   void found(uint32_t w, uint32_t r, Layer layer, std::vector<uint32_t> schedule);
   void enumerate();
   void count_excluded();

@@ -31,8 +31,9 @@ std::set<EventPair> ask_encoder(const trace::Trace& trace, const encoder::Option
   return found;
 }
 
-std::set<EventPair> ask_engine(const trace::Trace& trace, Meaning meaning) {
+std::set<EventPair> ask_all(const trace::Trace& trace, Meaning meaning, bool enumerate) {
   predictor::AllPairsOptions options;
+  options.enumerate = enumerate;
   options.meaning = meaning;
   options.query_ms = 0;
   std::set<EventPair> found;
@@ -42,6 +43,8 @@ std::set<EventPair> ask_engine(const trace::Trace& trace, Meaning meaning) {
   }
   return found;
 }
+
+std::set<EventPair> ask_engine(const trace::Trace& trace, Meaning meaning) { return ask_all(trace, meaning, false); }
 
 // Every branch, pin and assertion that anything can change; every answer is checked by the predictor itself.
 std::set<uint32_t> ask_alternates(const trace::Trace& trace) {
@@ -64,31 +67,73 @@ std::set<uint32_t> ask_alternates(const trace::Trace& trace) {
   return found;
 }
 
-// All executions one after the other, every witness checked. Where another input might go further, it is only part of the truth.
-std::set<EventPair> ask_enumeration(const trace::Trace& trace, Meaning meaning) {
-  struct Collect : predictor::Enumerate::Listener {
-    explicit Collect(const trace::Trace& t) : trace(t), checker(t) {}
-    uint32_t label(uint32_t write) override { return write == predictor::kInitial ? 1 : write + 2; }
-    bool stop() override { return false; }
-    void flow(uint32_t write, uint32_t read) override {
-      if (!found.insert({write, read}).second) return;
-      predictor::Witness witness{{write, read}, trace.inputs, run->schedule(read), {}};
-      predictor::assign_wakeups(trace, witness);
-      if (auto rejection = checker.check(witness))
-        user_error("({}, {}): the checker refuses step {}: {}", write, read, rejection->step, rejection->reason);
-    }
-    const trace::Trace& trace;
-    const predictor::Checker checker;
-    predictor::Enumerate* run = nullptr;
-    std::set<EventPair> found;
-  } collect(trace);
+void must_accept(const predictor::Checker& checker, const trace::Trace& trace, predictor::Witness witness, Meaning meaning) {
+  predictor::assign_wakeups(trace, witness);
+  if (auto rejection = checker.check(witness, meaning))
+    user_error("({}, {}): the checker refuses step {}: {}", witness.pair.write, witness.pair.read, rejection->step, rejection->reason);
+}
+
+// What an enumeration shows, every witness checked.
+struct Collect : predictor::Enumerate::Listener {
+  Collect(const trace::Trace& t, Meaning m) : trace(t), checker(t), meaning(m) {}
+  uint32_t label(uint32_t write) override { return write == predictor::kInitial ? 1 : write + 2; }
+  bool stop() override { return false; }
+  void flow(uint32_t write, uint32_t read) override {
+    if (found.insert({write, read}).second) must_accept(checker, trace, {{write, read}, trace.inputs, run->schedule(read), {}}, meaning);
+  }
+  const trace::Trace& trace;
+  const predictor::Checker checker;
+  const Meaning meaning;
+  predictor::Enumerate* run = nullptr;
+  std::set<EventPair> found;
+};
+
+// Windows that begin inside the trace: the formula over what is left of it, constants at its start, against all executions from
+// there, one after the other. Part of a window (what the recording did next) shows no more than all of it.
+std::set<EventPair> ask_windows(const trace::Trace& trace, Meaning meaning) {
   const predictor::Model model(trace);
   const predictor::MustOrder order(model);
   const predictor::Independence independence(model, order);
-  predictor::Enumerate enumerate(model, independence);
+  const encoder::Index index(trace);
+  const auto n = static_cast<uint32_t>(trace.events.size());
+  for (uint32_t first : {n / 5, n / 2, n * 3 / 4}) {
+    Collect collect(trace, meaning);
+    predictor::Enumerate enumerate(model, independence);
+    collect.run = &enumerate;
+    enumerate.run(first, n, SIZE_MAX, collect);
+    encoder::Options options;
+    options.timeout_ms = 0;
+    encoder::Scope window, part;
+    window.first = part.first = first;
+    for (uint32_t e = first; e < (first + n) / 2; ++e) part.events.push_back(e);
+    encoder::Encoder whole(index, options, window), some(index, options, part);
+    for (const EventPair& pair : candidates(trace)) {
+      if (pair.read < first) continue;
+      const encoder::Answer answer = whole.decide(pair.write, pair.read);
+      const bool feasible = answer.kind == encoder::Answer::Kind::Feasible;
+      if (feasible != collect.found.count(pair))
+        user_error("from {}: ({}, {}) is {} by the formula, not by enumeration", first, pair.write, pair.read, feasible ? "shown" : "excluded");
+      if (feasible) must_accept(collect.checker, trace, {pair, answer.inputs, answer.schedule, {}}, meaning);
+      if (pair.read >= (first + n) / 2) continue;
+      if (some.decide(pair.write, pair.read).kind == encoder::Answer::Kind::Feasible && !feasible)
+        user_error("from {}: ({}, {}) is shown by a part of the window only", first, pair.write, pair.read);
+    }
+  }
+  return ask_engine(trace, meaning);
+}
+
+// All executions one after the other. Where another input might go further, they are only part of the truth.
+std::set<EventPair> ask_enumeration(const trace::Trace& trace, Meaning meaning) {
+  Collect collect(trace, meaning);
+  const predictor::Model model(trace);
+  const predictor::MustOrder order(model);
+  const predictor::Independence independence(model, order);
+  predictor::Enumerate enumerate(model, independence, meaning);
   collect.run = &enumerate;
   switch (enumerate.run(0, static_cast<uint32_t>(trace.events.size()), SIZE_MAX, collect)) {
-    case predictor::Enumerate::Outcome::Complete: return collect.found;
+    case predictor::Enumerate::Outcome::Complete:
+      if (collect.found != ask_all(trace, meaning, true)) user_error("all pairs, with enumeration, differ");
+      return collect.found;
     case predictor::Enumerate::Outcome::TooMany: user_error("gave up without a limit");
     case predictor::Enumerate::Outcome::Inexact: break;
   }
@@ -156,7 +201,8 @@ std::vector<Subject> subjects() {
       // The whole predictor: order-graph engine, harvest, and Z3 for what they leave; every witness checked.
       {"engine", ask_engine},
       {"analysis", ask_analysis},
-      {"enumeration", ask_enumeration, true, false},
+      {"enumeration", ask_enumeration},
+      {"windows", ask_windows, true, false},
       {"alternate", nullptr, false, false, ask_alternates},
       // The oracle alone: against the recording and against runs of the programs.
       {"none", [](const trace::Trace&, Meaning) { return std::set<EventPair>{}; }, false, false},
