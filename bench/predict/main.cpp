@@ -127,6 +127,18 @@ void bar_a(const bench::Shape& shape, double limit, uint64_t seed, Bars& bars) {
   bars.check(paper_seconds / full >= 1000, fmt::format("{:.0f} times faster (1000)", paper_seconds / full));
 }
 
+// For tuning: ours alone, at one size.
+void only_ours(const bench::Shape& shape, uint32_t size, uint64_t seed) {
+  const trace::Trace trace = shape.generate(size, seed);
+  for (const Meaning meaning : {Meaning::Full, Meaning::Prefix}) {
+    std::map<predictor::EventPair, predictor::Verdict> verdicts;
+    predictor::LayerCounts counts;
+    const double seconds = by_engine(trace, meaning, verdicts, counts);
+    fmt::print("{} {} {:6} {:9.6f} s, {} candidates: {}; unknown {}\n", shape.name, size, meaning == Meaning::Full ? "full" : "prefix", seconds,
+               counts.candidates, layers(counts.decided, counts.candidates), counts.unknown);
+  }
+}
+
 using Names = std::set<std::string>;
 
 struct Long {
@@ -197,13 +209,14 @@ void bar_c(const bench::Shape& shape, uint32_t largest, uint64_t seed, Bars& bar
 
 int main(int argc, char** argv) {
   double limit = 60;
-  uint32_t largest = 1000000;
+  uint32_t largest = 1000000, size = 0;
   uint64_t seed = 1;
   std::string only = "abc", name;
   CLI::App app("How fast predictions are");
   app.add_option("--limit", limit, "Seconds that the paper's method may take at its largest size")->capture_default_str();
   app.add_option("--largest", largest, "Shared events of the longest trace")->capture_default_str();
   app.add_option("--bars", only, "Some of a, b, c")->capture_default_str();
+  app.add_option("--size", size, "Only all event pairs of traces of this size, without the paper's method");
   app.add_option("--shape", name, "Only this shape");
   app.add_option("--seed", seed, "Another run of the same programs")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -211,6 +224,10 @@ int main(int argc, char** argv) {
   Bars bars;
   for (const bench::Shape& shape : bench::shapes()) {
     if (!name.empty() && name != shape.name) continue;
+    if (size) {
+      only_ours(shape, size, seed);
+      continue;
+    }
     const bool has_b = std::string(shape.name) == "locked" || std::string(shape.name) == "phased";
     if (only.find('b') != std::string::npos && has_b) bar_b(shape, largest, seed, bars);
     if (only.find('c') != std::string::npos && !has_b) bar_c(shape, largest, seed, bars);
