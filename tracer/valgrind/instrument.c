@@ -88,6 +88,9 @@ static Bool is_bookkeeping(Addr pc) {
   return (*p >= 0x58 && *p <= 0x5f) || *p == 0xc3 || *p == 0xc2 || *p == 0xc9 || *p == 0xe8;
 }
 
+/* push %rbp: the caller's frame pointer, kept to be put back. */
+static Bool saves_frame_pointer(Addr pc) { return *(const UChar*)pc == 0x55; }
+
 static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExpr* guard) {
   if (is_linkage(b, addr) || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
   if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 && data->Iex.Const.con->Ico.U64 == b->next)
@@ -252,7 +255,7 @@ static void statement(struct block* b, IRStmt* st) {
     }
     case Ist_Store:
       if (b->seen) {
-        escape(b, st->Ist.Store.data);
+        if (!saves_frame_pointer(b->pc)) escape(b, st->Ist.Store.data);
         access(b, st->Ist.Store.addr, (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, st->Ist.Store.data)), st->Ist.Store.data, NULL);
       }
       break;
