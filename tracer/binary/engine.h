@@ -99,6 +99,17 @@ void stem_host_exit(int code) __attribute__((noreturn));
 void* stem_host_pages(size_t bytes);                           /* zeroed, touched only when used */
 uint64_t stem_host_now(void);                                  /* CLOCK_MONOTONIC, ns */
 uint64_t stem_host_key(uint64_t site);                         /* trace/code_key.h of the module it lies in; 0: none */
+void* stem_host_share(int fd, size_t bytes);                   /* a shared mapping that the program does not see; 0: failed */
+int stem_host_hide_fd(int fd);                                 /* the same file, open until the end, where the program does not look */
+const char* stem_host_env(const char* name);                   /* 0: not set */
+
+/* --- starting (launch.c), the system (system.c) ------------------------------------------------------------------------------ */
+
+typedef const char* (*bin_argument)(int index);                /* 0 after the last */
+void bin_launch(const char* program);                          /* reads the plan, starts the collector; fails for good or returns */
+void bin_write_meta(const char* recorder, const char* program, bin_argument argument);
+int bin_is_system(const char* path);
+int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 
 /* --- records (stream.c) ------------------------------------------------------------------------------------------------------ */
 

@@ -68,17 +68,6 @@ void* stem_host_pages(size_t bytes) {
 static struct module modules[4096]; /* never forgotten: a library that was unloaded keeps its sites */
 static UInt module_count;
 
-/* Libraries whose inside is none of the program's business: what they do to memory counts as written by code nobody sees. */
-static Bool is_system(const HChar* path) {
-  static const HChar* const names[] = {"libc.so", "libc-2", "ld-linux", "ld-2", "libpthread", "libm.so", "libm-2", "libdl", "librt", "libgcc_s",
-                                       "libstdc++", "libc++", "vgpreload_", "libatomic", "libresolv", "libnss_"};
-  const HChar* name = VG_(strrchr)(path, '/');
-  name = name ? name + 1 : path;
-  for (UInt i = 0; i < sizeof names / sizeof *names; i++)
-    if (VG_(strncmp)(name, names[i], VG_(strlen)(names[i])) == 0) return True;
-  return False;
-}
-
 struct module* stem_module_at(Addr pc) {
   static struct module* last;
   if (last && pc - last->begin < last->end - last->begin) return last;
@@ -97,7 +86,7 @@ struct module* stem_module_at(Addr pc) {
   if (pc >= m->end) m->end = pc + 1; /* .fini */
   m->bias = (Addr)VG_(DebugInfo_get_text_bias)(di);
   m->path = VG_(strdup)("stem.module", VG_(DebugInfo_get_filename)(di));
-  m->seen = !is_system(m->path);
+  m->seen = !bin_is_system(m->path);
   m->announced = False;
   if (m->seen) {
     bin_module(m->path, m->bias, m->begin, m->end - m->begin);

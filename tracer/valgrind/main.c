@@ -54,27 +54,6 @@ static void thread_ends(ThreadId tid) {
 
 /* --- system calls: one that may block gives the token up ------------------------------------------------------------------------- */
 
-static Bool is_file(UWord fd) {
-  struct vg_stat st;
-  return VG_(fstat)((Int)fd, &st) == 0 && VKI_S_ISREG(st.mode);
-}
-
-static Bool may_block(UInt number, const UWord* args) {
-  switch (number) {
-    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev: return !is_file(args[0]);
-    case SYS_futex: {
-      UInt op = (UInt)args[1] & 0x7f;
-      return op == 0 || op == 6 || op == 9 || op == 11; /* the waiting ones */
-    }
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_sendto: case SYS_sendmsg: case SYS_accept: case SYS_accept4: case SYS_connect: case SYS_poll:
-    case SYS_ppoll: case SYS_select: case SYS_pselect6: case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_wait4: case SYS_waitid:
-    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_pause: case SYS_rt_sigtimedwait: case SYS_rt_sigsuspend: case SYS_flock:
-    case SYS_fcntl: case SYS_msgrcv: case SYS_msgsnd: case SYS_semop: case SYS_semtimedop: case SYS_fsync: case SYS_fdatasync:
-      return True;
-    default: return False;
-  }
-}
-
 static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
@@ -85,7 +64,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
   if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
     return;
   }
-  if (t && t == bin.holder && bin.live_count > 1 && may_block(number, args)) bin_outside_begin(t);
+  if (t && t == bin.holder && bin.live_count > 1 && bin_may_block(number, args[0], args[1])) bin_outside_begin(t);
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {

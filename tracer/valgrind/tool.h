@@ -3,7 +3,7 @@
  *   host.c        what the engine (tracer/binary) needs of Valgrind: waiting, waking, memory, modules
  *   instrument.c  which accesses, branches and escapes of stack addresses call the helpers
  *   helpers.c     the helpers that translated code calls
- *   launch.c      the memory shared with the collector, and starting it */
+ *   launch.c      what starting the collector needs of Valgrind */
 #ifndef STEM_TRACER_VALGRIND_TOOL_H
 #define STEM_TRACER_VALGRIND_TOOL_H
 
