@@ -95,7 +95,7 @@ def run_case(tools, program, name, want, folder, where):
         elif key == "SCHEDULE":
             options += ["--schedule", schedule(value, program, path=folder / f"{name or 'case'}.stemtest")]
     trace_file = folder / f"{name or 'case'}.stemtrace"
-    done = run([tools.stem, "record", "-o", trace_file, *options, "--", program, *args], stdin=stdin, cwd=folder)
+    done = run([*tools.record, "-o", trace_file, *options, "--", program, *args], stdin=stdin, cwd=folder)
     if not any(key == "EXIT" for key, _ in want):
         check(done.returncode == 0, f"{where}: ended with {ended(done.returncode)}\n{done.stdout}{done.stderr}")
     check(trace_file.exists(), f"{where}: no trace\n{done.stdout}{done.stderr}")
@@ -135,10 +135,11 @@ def levels(source):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("prefix", help="the build or installation to test")
+    parser.add_argument("--tracer", help="compile with gcc, and record with this one")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("names", nargs="*", help="programs, without folder and suffix; default: all")
-    options = parser.parse_args()
-    tools = Tools(options.prefix)
+    options = parser.parse_intermixed_args()
+    tools = Tools(options.prefix, options.tracer)
     sources = sorted(p for p in PROGRAMS.iterdir() if p.suffix in (".c", ".cpp") and (not options.names or p.stem in options.names))
     if not sources:
         print("no such program", file=sys.stderr)

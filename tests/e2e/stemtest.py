@@ -15,13 +15,15 @@ PROGRAMS = ROOT / "tests/e2e/programs"
 
 
 class Tools:
-    """The tools of one build or installation."""
+    """The tools of one build or installation. With a tracer for programs as they are: gcc compiles, and that tracer records."""
 
-    def __init__(self, prefix):
+    def __init__(self, prefix, tracer=None):
         self.bin = pathlib.Path(prefix).resolve() / "bin"
         self.stem = str(self.bin / "stem")
-        self.cc = str(self.bin / "stem-cc")
-        self.cxx = str(self.bin / "stem-c++")
+        self.tracer = tracer
+        self.cc = "gcc" if tracer else str(self.bin / "stem-cc")
+        self.cxx = "g++" if tracer else str(self.bin / "stem-c++")
+        self.record = [self.stem, "record", *(["--tracer", tracer] if tracer else [])]
 
     def compile(self, sources, output, flags=()):
         sources = [str(s) for s in (sources if isinstance(sources, (list, tuple)) else [sources])]

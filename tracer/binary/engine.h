@@ -29,7 +29,7 @@ enum {
 };
 enum bin_outcome { BIN_EXITED = 0, BIN_DEADLOCK = 2 }; /* trace::Outcome */
 enum bin_mode { BIN_DEFAULT, BIN_RANDOM, BIN_PCT, BIN_GUIDED };
-enum bin_state { BIN_RUNNING, BIN_PARKED, BIN_OUTSIDE, BIN_ENDED };
+enum bin_state { BIN_RUNNING, BIN_PARKED, BIN_OUTSIDE, BIN_ENDED, BIN_UNBORN /* its Create is yet to come */ };
 
 #define BIN_MAX_THREADS 4096
 #define BIN_MAX_PATH 256
@@ -53,6 +53,7 @@ struct bin_thread {
   int tid;             /* the kernel's */
   uint64_t handle;     /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
+  uint32_t creating;   /* inside pthread_create */
   struct bin_pending pending;
   uint64_t granted_at, priority;
   /* condition variables and barriers */

@@ -101,9 +101,9 @@ enum bin_answer bin_guided_choose(struct bin_thread** next, int64_t* countdown) 
   if (step >= step_count) return BIN_OVER;
   const struct stem_plan_step* s = &steps[step];
   struct bin_thread* t = thread_of_step();
-  if (!t) {
+  if (!t || t->state == BIN_UNBORN) {
     int ended = 0;
-    for (uint32_t i = 0; i < bin.thread_count; i++) ended |= bin.all[i]->plan_index == s->thread;
+    for (uint32_t i = 0; i < bin.thread_count; i++) ended |= bin.all[i]->plan_index == s->thread && bin.all[i]->state == BIN_ENDED;
     diverge(ended ? "the thread whose turn it is has ended" : "the thread whose turn it is does not exist yet", 0);
     return BIN_OVER;
   }

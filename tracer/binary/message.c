@@ -86,10 +86,12 @@ void bin_text_threads(struct bin_text* text) {
         add_site(text, key);
       }
       int owner = t->pending.kind == STEM_KIND_Lock && !(t->pending.arg & 1) ? ((const int*)t->pending.addr)[2] : 0;
-      for (uint32_t k = 0; owner && k < bin.live_count; k++)
-        if (bin.live[k]->tid == owner) {
+      for (uint32_t k = bin.thread_count; owner && k-- > 0;)
+        if (bin.all[k]->tid == owner) {
           bin_text_add(text, ",\"holder\":");
-          bin_text_json(text, bin.live[k]->path);
+          bin_text_json(text, bin.all[k]->path);
+          if (bin.all[k]->state == BIN_ENDED) bin_text_add(text, ",\"ended\":1");
+          break;
         }
     }
     bin_text_add(text, "}");

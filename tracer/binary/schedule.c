@@ -207,7 +207,7 @@ static void child_path(struct bin_thread* parent, struct bin_thread* t) {
   bin_text_number(&text, ++parent->children, 10);
 }
 
-/* From here on it is a candidate with a pending Start, whether or not the kernel has run it yet. */
+/* From its Create on it is a candidate with a pending Start, whether or not the kernel has run it yet. */
 struct bin_thread* bin_thread_new(struct bin_thread* parent) {
   if (bin.thread_count == BIN_MAX_THREADS) return 0;
   struct bin_thread* t = stem_host_pages(sizeof *t);
@@ -222,7 +222,7 @@ struct bin_thread* bin_thread_new(struct bin_thread* parent) {
   }
   t->plan_index = bin_plan_thread(t->path);
   t->priority = 64 + (bin_random() >> 8);
-  t->state = BIN_PARKED;
+  t->state = parent && parent->creating ? BIN_UNBORN : BIN_PARKED; /* made by other means than pthread_create: at once */
   t->pending = (struct bin_pending){.kind = STEM_KIND_Start};
   bin.all[bin.thread_count++] = t;
   bin.live[bin.live_count++] = t;

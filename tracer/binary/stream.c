@@ -110,6 +110,7 @@ void bin_module(const char* path, uint64_t bias, uint64_t begin, uint64_t size) 
 }
 
 void bin_event(struct bin_thread* t, unsigned kind, unsigned flags, uint64_t addr, uint64_t value, uint64_t site) {
+  if (!bin.on) return; /* the process is about to die: a thread that was parked is on its way out */
   t->last_event = bin_append(stem_head(kind, flags & 0xff, addr), value, flags & 0xff00, (uint32_t)site);
   t->since_branch = 1;
 }

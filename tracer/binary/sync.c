@@ -70,6 +70,28 @@ static int never(struct bin_thread* t, uint64_t arg) {
   return 0;
 }
 
+/* --- spinlocks: pthread_spin_init is another name of pthread_spin_unlock in glibc, so we need to know who holds what ------------- */
+
+static uint64_t held_spins[1024];
+
+static int spin_slot(uint64_t lock) {
+  for (unsigned i = 0; i < sizeof held_spins / sizeof *held_spins; i++)
+    if (held_spins[i] == lock) return (int)i;
+  return -1;
+}
+
+static void spin_held(uint64_t lock) {
+  int free_slot = spin_slot(0);
+  if (free_slot >= 0) held_spins[free_slot] = lock;
+}
+
+/* 1: it was held; 0: this is an initialisation. */
+static int spin_released(uint64_t lock) {
+  int slot = spin_slot(lock);
+  if (slot >= 0) held_spins[slot] = 0;
+  return slot >= 0;
+}
+
 /* --- barriers: in a table of our own, by address --------------------------------------------------------------------------------- */
 
 struct barrier {
@@ -158,13 +180,24 @@ static uint64_t cond_wake(struct bin_thread* self, uint64_t cond, uint64_t deadl
 
 /* --- threads --------------------------------------------------------------------------------------------------------------------- */
 
-static void created(struct bin_thread* self, uint64_t result, uint64_t handle, uint64_t site) {
-  struct bin_thread* child = bin.thread_count ? bin.all[bin.thread_count - 1] : 0;
-  if (result || !child || child->parent != self->index || child->handle) {
+static struct bin_thread* unborn(struct bin_thread* parent) {
+  for (uint32_t i = 0; i < bin.live_count; i++)
+    if (bin.live[i]->state == BIN_UNBORN && bin.live[i]->parent == parent->index) return bin.live[i];
+  return 0;
+}
+
+/* The handle was written before: as in glibc, it is there before the new thread runs. */
+static void created(struct bin_thread* self, uint64_t start, uint64_t result, uint64_t handle, uint64_t site) {
+  struct bin_thread* child = unborn(self);
+  self->creating = 0;
+  bin_visible(self, STEM_KIND_Create, 0, site, 0, 0, 0);
+  if (result || !child) {
     bin_event(self, STEM_KIND_Yield, 0, 0, result, site);
     return;
   }
   child->handle = handle;
+  child->start = start;
+  child->state = BIN_PARKED;
   bin_thread_define(child);
   bin_event(self, STEM_KIND_Create, 0, 0, child->index, site);
   /* Until now nobody was there to switch to. */
@@ -236,8 +269,14 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_MUTEX_UNLOCKED: released(self, STEM_KIND_Unlock, 0, object, a, b - 1, site); return 0;
     case BIN_SPIN_BEFORE:
       return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_spin, object, 0);
-    case BIN_SPIN_LOCKED: acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, BIN_SPIN | how(b), object, a, 1, site); return 0;
-    case BIN_SPIN_UNLOCKED: released(self, STEM_KIND_Unlock, BIN_SPIN, object, a, 0, site); return 0;
+    case BIN_SPIN_LOCKED:
+      if (a == 0) spin_held(object);
+      acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, BIN_SPIN | how(b), object, a, 1, site);
+      return 0;
+    case BIN_SPIN_UNLOCKED:
+      if (spin_released(object)) released(self, STEM_KIND_Unlock, BIN_SPIN, object, a, 0, site);
+      else bin_event(self, STEM_KIND_Yield, 0, object, 0, site);
+      return 0;
     case BIN_READ_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_RdLock, object, site, a ? 0 : can_read, object, b);
     case BIN_READ_LOCKED: acquired(self, STEM_KIND_RdLock, STEM_KIND_RdLockFail, how(b), object, a, 0, site); return 0;
     case BIN_WRITE_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_WrLock, object, site, a ? 0 : can_write, object, b);
@@ -283,8 +322,8 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_GUARD_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_OnceBegin, object, site, can_guard, object, 0);
     case BIN_GUARD_TAKEN: bin_event(self, a ? STEM_KIND_OnceBegin : STEM_KIND_OncePass, 0, object, 0, site); return 0;
     case BIN_GUARD_DONE: guard_done(self, object, a, site); return 0;
-    case BIN_CREATE_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_Create, 0, site, 0, 0, 0);
-    case BIN_CREATED: created(self, a, b, site); return 0;
+    case BIN_CREATE_BEFORE: self->creating = 1; return 0;
+    case BIN_CREATED: created(self, object, a, b, site); return 0;
     case BIN_JOIN_BEFORE: return join_before(self, object, a, b, site);
     case BIN_JOINED: joined(self, object, site); return 0;
     case BIN_DETACHED: {

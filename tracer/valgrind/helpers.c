@@ -11,6 +11,8 @@ static inline Bool is_private(struct bin_thread* t, Addr addr, UInt size, Bool w
   return bin_private(t, addr, size, write, site, stack_pointer());
 }
 
+struct stem_fault stem_faulting;
+
 static inline ULong value_at(Addr addr, UInt size) {
   switch (size) {
     case 1: return *(volatile UChar*)addr;
@@ -25,7 +27,10 @@ void stem_help_read(Addr addr, ULong at) {
   UInt size = (at >> 32) & 0xff, flags = at >> 40, site = (UInt)at;
   if (UNLIKELY(!bin.on || !t) || is_private(t, addr, size, False, site)) return;
   if (!(flags & STEM_AT_FREE)) bin_pin(t, site);
-  if (UNLIKELY(!stem_readable(addr, size))) return; /* it faults in a moment */
+  if (UNLIKELY(!stem_readable(addr, size))) { /* it faults in a moment */
+    stem_faulting = (struct stem_fault){addr, site};
+    return;
+  }
   if (flags & STEM_AT_MORE) bin_also_visible();
   else bin_visible(t, STEM_KIND_Read, addr, site, 0, 0, 0);
   bin_read(t, addr, size, value_at(addr, size), site, 0);

@@ -8,6 +8,7 @@
  * forgotten (statistics that nobody asks for).
  * A thread that waits while the process dies (another was killed by a signal) has to get back to Valgrind's scheduler: by the
  * signal that Valgrind itself uses for that, because it may be in the middle of a block. */
+#include <elf.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -24,8 +25,17 @@ uint64_t stem_host_now(void) {
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static Int killer_in_code = -1; /* -1: the process is not dying */
+
+/* The one that kills the others waits for them in the middle of its own work, which may be translated code: Valgrind's flag for that
+ * is its, while our own leaving needs it as it was for us. */
 static void leave_dying(ThreadId tid, Bool in_code) {
+  VG_(acquire_BigLock)(tid, "stem");
+  if (killer_in_code < 0) killer_in_code = VG_(in_generated_code);
+  bin.on = 0;
   if (!in_code) return; /* the scheduler looks as soon as we return */
+  VG_(in_generated_code) = True;
+  VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   uint64_t mask = 1ull << (VG_SIGVGKILL - 1);
   bin_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
   bin_sys(SYS_tkill, VG_(gettid)(), VG_SIGVGKILL, 0, 0); /* takes the big lock and does not return here */
@@ -45,9 +55,16 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   bin_sys(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
-  if (VG_(is_exiting)(tid)) leave_dying(tid, in_code);
+  if (VG_(is_exiting)(tid)) {
+    leave_dying(tid, in_code);
+    return;
+  }
   VG_(acquire_BigLock)(tid, "stem");
   VG_(in_generated_code) = in_code;
+}
+
+void stem_host_thread_gone(void) {
+  if (killer_in_code >= 0) VG_(in_generated_code) = (Bool)killer_in_code;
 }
 
 void stem_host_wake(struct bin_thread* t) { bin_sys(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
@@ -67,6 +84,19 @@ void* stem_host_pages(size_t bytes) {
 
 static struct module modules[4096]; /* never forgotten: a library that was unloaded keeps its sites */
 static UInt module_count;
+
+static Bool has_symbols(const HChar* path) {
+  Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+  if (fd < 0) return False;
+  Elf64_Ehdr header;
+  Elf64_Shdr section;
+  Bool found = False;
+  if (bin_sys(SYS_pread64, fd, &header, sizeof header, 0) == sizeof header)
+    for (UInt i = 0; i < header.e_shnum && !found; i++)
+      found = bin_sys(SYS_pread64, fd, &section, sizeof section, header.e_shoff + i * sizeof section) == sizeof section && section.sh_type == SHT_SYMTAB;
+  VG_(close)(fd);
+  return found;
+}
 
 struct module* stem_module_at(Addr pc) {
   static struct module* last;
@@ -88,6 +118,7 @@ struct module* stem_module_at(Addr pc) {
   m->path = VG_(strdup)("stem.module", VG_(DebugInfo_get_filename)(di));
   m->seen = !bin_is_system(m->path);
   m->announced = False;
+  m->symbols = m->seen && has_symbols(m->path);
   if (m->seen) {
     bin_module(m->path, m->bias, m->begin, m->end - m->begin);
     m->announced = True;
@@ -125,6 +156,13 @@ Addr stem_site_of(ThreadId tid, Addr return_address) {
     if (m && m->seen) return ips[i];
   }
   return 0;
+}
+
+Bool stem_is_internal(Addr object, Addr return_address) {
+  struct module* m = stem_module_at(return_address - 1);
+  const HChar* name = NULL;
+  if ((m && m->seen) || !object) return False;
+  return VG_(DebugInfo_sect_kind)(&name, object) != Vg_SectUnknown && name && bin_is_system(name);
 }
 
 /* --- is memory there? Asked before every read that we make for the program, so it has to be cheap: pages known to be --------- */

@@ -72,6 +72,8 @@ static Bool is_linkage(struct block* b, IRExpr* addr) {
   Addr a = addr->Iex.Const.con->Ico.U64;
   struct module* m = b->module;
   if (a - m->begin < m->end - m->begin) return True; /* a constant among the code */
+  const NSegment* segment = VG_(am_find_nsegment)(a);
+  if (segment && !segment->hasW) return True; /* constants */
   return a - m->got < m->got_end - m->got || a - m->gotplt < m->gotplt_end - m->gotplt;
 }
 
@@ -178,12 +180,14 @@ static Bool is_conditional_jump(Addr pc) {
   return (*p & 0xf0) == 0x70 || (*p >= 0xe0 && *p <= 0xe3) || (*p == 0x0f && (p[1] & 0xf0) == 0x80);
 }
 
-/* What the compiler puts around main. */
-static Bool is_startup(Addr pc) {
-  static const HChar* const names[] = {"_start", "_init", "_fini", "__do_global_dtors_aux", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
+/* What the compiler puts around main. Most of its symbols have no size, and so no name here: in a file that has its symbols, code without
+ * a name and without lines. */
+static Bool is_startup(struct module* m, Addr pc) {
+  static const HChar* const names[] = {"(below main)", "_start", "_init", "_fini", "__do_global_dtors_aux", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
                                        "__libc_csu_init", "__libc_csu_fini"};
   const HChar* name;
-  if (!VG_(get_fnname)(VG_(current_DiEpoch)(), pc, &name)) return False;
+  UInt line;
+  if (!VG_(get_fnname)(VG_(current_DiEpoch)(), pc, &name)) return m->symbols && !VG_(get_linenum)(VG_(current_DiEpoch)(), pc, &line);
   for (UInt i = 0; i < sizeof names / sizeof *names; i++)
     if (VG_(strcmp)(name, names[i]) == 0) return True;
   return False;
@@ -298,7 +302,7 @@ IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
   b.kind = VG_(calloc)("stem.kind", temps + 1, 1);
   b.escaped = VG_(calloc)("stem.escaped", temps + 1, 1);
   struct module* module = stem_module_at(closure->nraddr);
-  b.startup = module && module->seen && is_startup(closure->nraddr);
+  b.startup = module && module->seen && is_startup(module, closure->nraddr);
   Int i = 0;
   for (; i < in->stmts_used && in->stmts[i]->tag != Ist_IMark; i++) add(&b, in->stmts[i]);
   for (; i < in->stmts_used; i++) {

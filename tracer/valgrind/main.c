@@ -47,6 +47,7 @@ static void first_instruction(ThreadId tid) {
 }
 
 static void thread_ends(ThreadId tid) {
+  stem_host_thread_gone();
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   if (!t || !bin.on) return;
   if (t->state == BIN_RUNNING || t->state == BIN_OUTSIDE) bin_end(t);
@@ -54,9 +55,14 @@ static void thread_ends(ThreadId tid) {
 
 /* --- system calls: one that may block gives the token up ------------------------------------------------------------------------- */
 
+static Int sent; /* the signal that the present system call sends to its own caller */
+
 static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
+  sent = number == SYS_tgkill && args[1] == (UWord)VG_(gettid)() ? (Int)args[2]
+         : number == SYS_tkill && args[0] == (UWord)VG_(gettid)() ? (Int)args[1]
+         : number == SYS_kill && args[0] == (UWord)VG_(getpid)() ? (Int)args[1] : 0;
   if (number == SYS_exit_group) {
     bin_finish(BIN_EXITED, (Int)args[0]);
     stem_host_exit((Int)args[0]);
@@ -142,11 +148,9 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
       bin_read_range(t, args[1], args[2], args[4] - 1, VG_(get_SP)(tid));
       return True;
     }
-    case BIN_CREATED:
-      if (args[2] == 0 && bin.thread_count) bin.all[bin.thread_count - 1]->start = args[1];
-      break;
     default: break;
   }
+  if (op <= BIN_RW_UNLOCKED && stem_is_internal(args[1], args[4])) return True; /* the real call does it alone */
   *ret = bin_call(t, (enum bin_op)op, args[1], args[2], args[3], stem_site_of(tid, args[4]));
   return True;
 }
@@ -163,8 +167,31 @@ static void forked(ThreadId tid) {
 
 static void after_options(void) { stem_launch(); }
 
+/* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot access what it
+ * was about to; else the trace says nothing, and the launcher knows. */
+static void record_end(struct bin_thread* t) {
+  Addr addr = 0;
+  UInt site = 0;
+  if (!sent && stem_faulting.addr) {
+    addr = stem_faulting.addr;
+    site = (UInt)stem_faulting.site;
+  } else if (!sent && t->last_event && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
+    Addr last = t->last_event->head & 0xffffffffffffull;
+    if (stem_writable(last, (t->last_event->head >> 56) & 15)) return;
+    addr = last;
+    site = t->last_event->site;
+  } else if (!sent) {
+    return;
+  }
+  bin_append(stem_head(STEM_KIND_Fault, 0, addr), sent ? (ULong)sent : VKI_SIGSEGV, 0, site);
+}
+
 /* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows the signal. */
-static void finish(Int code) { bin_close(1); }
+static void finish(Int code) {
+  if (bin.holder) record_end(bin.holder);
+  bin.on = 0;
+  bin_close(1);
+}
 
 static void before_options(void) {
   VG_(details_name)("STEM");

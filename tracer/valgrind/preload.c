@@ -292,7 +292,7 @@ WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out,
   int detached = 0;
   busy++;
   if (attr) pthread_attr_getdetachstate(attr, &detached);
-  ASK(CREATE_BEFORE, start, 0, 0);
+  ASK(CREATE_BEFORE, 0, 0, 0);
   pthread_t handle = 0;
   int r = REAL4(fn, &handle, attr, start, argument);
   if (r == 0 && out) move(ra, (char*)out, (const char*)&handle, sizeof handle);
@@ -307,10 +307,12 @@ static int join(OrigFn fn, unsigned long ra, pthread_t thread, void** result, in
     case 2: return tries || until ? EINVAL : REAL2(fn, thread, result); /* not one that we know */
     default: break;
   }
+  void* answer = 0;
   busy++;
-  int r = until || tries ? pthread_join(thread, result) : REAL2(fn, thread, result);
+  int r = until || tries ? pthread_join(thread, &answer) : REAL2(fn, thread, &answer);
   busy--;
   ASK(JOINED, thread, r, 0);
+  if (r == 0 && result) move(ra, (char*)result, (const char*)&answer, sizeof answer);
   return r;
 }
 WRAP(int, join, pthreadZujoin, (thread, result), pthread_t thread, void** result) {

@@ -47,10 +47,13 @@ struct module {
   Addr bias;
   Bool seen;         /* accesses of its code are recorded */
   Bool announced;
+  Bool symbols;      /* the file has its symbol table */
   Addr plt, plt_end, got, got_end, gotplt, gotplt_end;
   HChar* path;
 };
+void stem_host_thread_gone(void); /* called by a thread that ends */
 struct module* stem_module_at(Addr pc); /* NULL: none */
+Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
 Addr stem_site_of(ThreadId tid, Addr return_address); /* the call in code that is recorded, or 0 */
 Bool stem_readable(Addr addr, SizeT size);
 Bool stem_writable(Addr addr, SizeT size);
@@ -64,6 +67,7 @@ void stem_write_meta(void);
 #define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)
 enum { STEM_AT_FREE = 1, /* the address is constant or relative to the frame: no earlier read decides it */
        STEM_AT_MORE = 2  /* not the first piece of its instruction's access */ };
+extern struct stem_fault { Addr addr, site; } stem_faulting; /* a read that cannot be made */
 void stem_help_read(Addr addr, ULong at);
 void stem_help_write(Addr addr, ULong value, ULong at);
 void stem_help_cas_before(Addr addr, ULong at);
