@@ -134,6 +134,14 @@ void bin_copy(struct bin_thread* t, uint64_t to, uint64_t from, uint64_t size, u
   }
 }
 
+void bin_written(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t site, uint64_t sp) {
+  bin_pin(t, site);
+  for (unsigned n; size; addr += n, size -= n) {
+    n = piece(addr, size);
+    store(t, addr, n, bytes_at(addr, n), site, sp);
+  }
+}
+
 void bin_fill(struct bin_thread* t, uint64_t to, unsigned byte, uint64_t size, uint64_t site, uint64_t sp) {
   bin_pin(t, site);
   uint64_t pattern = 0x0101010101010101u * (byte & 0xff);

@@ -53,7 +53,7 @@ struct bin_thread {
   int tid;             /* the kernel's */
   uint64_t handle;     /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
-  uint32_t creating;   /* inside pthread_create */
+  uint32_t creating, joining; /* inside pthread_create; inside the real pthread_join of a thread that has ended */
   struct bin_pending pending;
   uint64_t granted_at, priority;
   /* condition variables and barriers */
@@ -71,7 +71,10 @@ struct bin_thread {
   uint32_t mark_count;
   uint32_t* writers;   /* who wrote each four bytes that are still private */
   uint64_t writer_bytes;
-  uint64_t start;      /* its function */
+  uint64_t start;                   /* its function */
+  const struct stem_plan_item* fed; /* the last answer that it was given (answers.c) */
+  uint32_t fed_lost,
+      came_back; /* came_back: from a system call that let others run, since it last asked for an answer */
   char path[BIN_MAX_PATH];
 };
 
@@ -84,6 +87,7 @@ struct bin {
   uint64_t operations;
   int64_t granted;
   uint64_t random, switch_one_in, wait_order;
+  uint64_t skipped; /* ns that nobody had to wait for: sleeping is the scheduler's choice */
   uint32_t outside, live_count, thread_count;
   struct bin_thread* live[BIN_MAX_THREADS];
   struct bin_thread* all[BIN_MAX_THREADS];
@@ -110,6 +114,7 @@ typedef const char* (*bin_argument)(int index);                /* 0 after the la
 void bin_launch(const char* program);                          /* reads the plan, starts the collector; fails for good or returns */
 void bin_write_meta(const char* recorder, const char* program, bin_argument argument);
 int bin_is_system(const char* path);
+int bin_is_file(uint64_t fd);                                   /* a regular one */
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 
 /* --- records (stream.c) ------------------------------------------------------------------------------------------------------ */
@@ -146,12 +151,13 @@ struct bin_thread* bin_thread_by_host(int host);               /* a live one */
 struct bin_thread* bin_thread_by_handle(uint64_t handle);
 int bin_ask(struct bin_thread* self, const struct bin_pending* pending);
 void bin_outside_begin(struct bin_thread* self);
-void bin_outside_end(struct bin_thread* self);
-void bin_start(struct bin_thread* self);                       /* in the new thread, before its first instruction */
+void bin_outside_end(struct bin_thread* self, int operation);
+void bin_start(struct bin_thread* self); /* in the new thread, before its first instruction */
 void bin_end(struct bin_thread* self);
 void bin_finish(enum bin_outcome outcome, int code);
 void bin_looked(void);                                         /* a parked thread's time was up: look whether anybody can run */
 uint64_t bin_random(void);
+uint64_t bin_now(void); /* what the program's clocks say, CLOCK_MONOTONIC, ns */
 
 /* 0: the operation may be done; 1: its deadline passed first. */
 static inline int bin_visible(struct bin_thread* self, unsigned kind, uint64_t addr, uint64_t site, bin_enabled enabled, uint64_t arg,
@@ -204,6 +210,25 @@ int bin_private(struct bin_thread* t, uint64_t addr, unsigned size, int write, u
 void bin_escape(struct bin_thread* t, uint64_t addr, uint64_t sp, uint64_t site);
 uint64_t stem_host_frame(uint64_t site, uint64_t sp);          /* the canonical frame address there, now; 0: unknown */
 int stem_host_same_function(uint64_t site, uint64_t other);
+
+void bin_written(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t site,
+                 uint64_t sp); /* a system call did it */
+
+/* --- answers of the outside world (answers.c) ----------------------------------------------------------------------------------- */
+
+enum bin_answer_kind {
+#define BIN_ANSWER(name, text) BIN_ANSWER_##name,
+#include "tracer/binary/answers.def"
+};
+struct bin_result {
+  int64_t value;
+  int32_t error;
+  uint32_t kind; /* enum bin_answer_kind */
+};
+/* 1: the replay gives what was recorded. */
+int bin_fed(struct bin_thread* t, unsigned kind, void* bytes, uint64_t room, struct bin_result* result, uint64_t site);
+void bin_told(struct bin_thread* t, unsigned kind, const void* bytes, uint64_t size, const struct bin_result* result,
+              uint64_t site);
 
 /* --- pthread calls (sync.c) ----------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,8 @@
  * random   picks any thread at every operation
  * pct      random priorities, the highest runs; at depth - 1 random operations it falls below all others
  * guided   follows the plan (guided.c), then default
- * Sleeps and deadlines wait for real time unless the plan says otherwise. Nobody can run and nobody is outside: a deadlock. */
+ * Sleeps and deadlines run on a clock that jumps when nobody can run and nobody is outside; without a deadline that is
+ * a deadlock. */
 #include "tracer/binary/engine.h"
 
 #define LOOK_AGAIN 4096
@@ -36,6 +37,8 @@ static void pct_init(void) {
     change_points[k] = at;
   }
 }
+
+uint64_t bin_now(void) { return stem_host_now() + bin.skipped; }
 
 static int64_t distance(void) {
   if (bin.live_count <= 1) return LOOK_AGAIN;
@@ -103,7 +106,7 @@ static struct bin_thread* choose(struct bin_thread* asking) {
   uint64_t now = 0;
   uint32_t n = 0;
   for (uint32_t i = 0; i < bin.live_count; i++)
-    if (bin.live[i]->pending.deadline) now = stem_host_now();
+    if (bin.live[i]->pending.deadline) now = bin_now();
   if (bin.mode == BIN_PCT)
     while (changes < change_count && bin.operations >= change_points[changes]) {
       if (asking) asking->priority = change_count - changes;
@@ -123,6 +126,17 @@ static struct bin_thread* choose(struct bin_thread* asking) {
   return best;
 }
 
+/* Nobody can do anything before the next deadline. */
+static int skip_to_deadline(void) {
+  uint64_t first = 0, now = bin_now();
+  for (uint32_t i = 0; i < bin.live_count; i++) {
+    uint64_t at = bin.live[i]->state == BIN_PARKED ? bin.live[i]->pending.deadline : 0;
+    if (at && (!first || at < first)) first = at;
+  }
+  if (first > now) bin.skipped += first - now;
+  return first != 0;
+}
+
 static void pass_token(struct bin_thread* asking) {
   struct bin_thread* next = 0;
   int64_t countdown = 0;
@@ -136,10 +150,11 @@ static void pass_token(struct bin_thread* asking) {
       case BIN_OVER: bin.mode = BIN_DEFAULT;
     }
   next = choose(asking);
+  if (!next && !bin.outside && skip_to_deadline()) next = choose(asking);
   if (next) return grant(next, distance(), asking);
   int parked = 0, hope = bin.outside != 0;
   for (uint32_t i = 0; i < bin.live_count; i++)
-    if (bin.live[i]->state == BIN_PARKED) parked = 1, hope |= bin.live[i]->pending.deadline != 0;
+    parked |= bin.live[i]->state == BIN_PARKED, hope |= bin.live[i]->state == BIN_UNBORN;
   if (parked && !hope) bin_deadlock();
 }
 
@@ -156,7 +171,8 @@ static void wait_for_token(struct bin_thread* self) {
   }
   if (!bin.holder) pass_token(self);
   while (!__atomic_load_n(&self->go, __ATOMIC_ACQUIRE) && bin.on) {
-    stem_host_block(self, self->pending.deadline);
+    uint64_t until = self->pending.deadline;
+    stem_host_block(self, until > bin.skipped ? until - bin.skipped : until);
     if (!__atomic_load_n(&self->go, __ATOMIC_ACQUIRE)) bin_looked();
   }
   __atomic_store_n(&self->go, 0, __ATOMIC_RELAXED);
@@ -175,7 +191,7 @@ int bin_ask(struct bin_thread* self, const struct bin_pending* pending) {
 }
 
 void bin_outside_begin(struct bin_thread* self) {
-  if (!bin.on || self->state != BIN_RUNNING) return;
+  if (!bin.on || self->state != BIN_RUNNING || self->joining) return;
   self->state = BIN_OUTSIDE;
   bin.outside++;
   if (bin.holder != self) return;
@@ -184,11 +200,16 @@ void bin_outside_begin(struct bin_thread* self) {
   pass_token(0);
 }
 
-void bin_outside_end(struct bin_thread* self) {
+/* Coming back is an operation of the schedule: a replay, where the outside may answer at once, has to go on at the same
+ * place. Not so from a lock inside a library: whether that one waits depends on more than the schedule. */
+void bin_outside_end(struct bin_thread* self, int operation) {
   if (!bin.on || self->state != BIN_OUTSIDE) return;
-  self->pending = (struct bin_pending){.kind = STEM_KIND_Yield, .arriving = 1};
+  self->pending = (struct bin_pending){.kind = STEM_KIND_Yield, .arriving = (uint8_t)!operation};
   wait_for_token(self);
   self->timed_out = 0;
+  if (!operation) return;
+  self->came_back = 1;
+  bin_event(self, STEM_KIND_Yield, 0, 0, 0, 0);
 }
 
 /* --- threads ----------------------------------------------------------------------------------------------------------------------- */

@@ -208,13 +208,17 @@ static uint64_t join_before(struct bin_thread* self, uint64_t handle, uint64_t t
   struct bin_thread* child = bin_thread_by_handle(handle);
   if (!child || child == self || child->detached) return 2;
   int failed = bin_visible(self, STEM_KIND_Join, 0, site, tries ? 0 : has_ended, child->index, deadline);
-  if (!failed && child->state == BIN_ENDED) return 0;
+  if (!failed && child->state == BIN_ENDED) {
+    self->joining = 1;
+    return 0;
+  }
   bin_event(self, STEM_KIND_Yield, tries ? BIN_TRY : BIN_TIMED | BIN_TIMEOUT, 0, 0, site);
   return 1;
 }
 
 static void joined(struct bin_thread* self, uint64_t handle, uint64_t site) {
   struct bin_thread* child = bin_thread_by_handle(handle);
+  self->joining = 0;
   if (!child || child->state != BIN_ENDED) return;
   child->joined = 1;
   bin_event(self, STEM_KIND_Join, 0, 0, child->index, site);
@@ -340,7 +344,18 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
       bin_visible(self, STEM_KIND_Yield, 0, site, b ? never : 0, 0, b);
       bin_event(self, STEM_KIND_Yield, b ? BIN_TIMED : 0, 0, 0, site);
       return 0;
-    case BIN_ALLOCATED: case BIN_FREE: case BIN_READ_RANGE: case BIN_COPY: case BIN_FILL: case BIN_OPS: break; /* the host's */
+    case BIN_ALLOCATED:
+    case BIN_FREE:
+    case BIN_READ_RANGE:
+    case BIN_COPY:
+    case BIN_FILL:
+    case BIN_KEPT:
+    case BIN_FED:
+    case BIN_TOLD:
+    case BIN_WRITTEN:
+    case BIN_SKIPPED:
+    case BIN_OPS:
+      break; /* the host's */
   }
   return 0;
 }

@@ -21,14 +21,14 @@ int bin_is_system(const char* path) {
   return 0;
 }
 
-static int is_file(uint64_t fd) {
+int bin_is_file(uint64_t fd) {
   struct stat st;
   return bin_sys(SYS_fstat, fd, &st, 0, 0) == 0 && S_ISREG(st.st_mode);
 }
 
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second) {
   switch (number) {
-    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev: return !is_file(first);
+    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev: return !bin_is_file(first);
     case SYS_futex: {
       unsigned op = (unsigned)second & 0x7f;
       return op == 0 || op == 6 || op == 9 || op == 11; /* the waiting ones */

@@ -76,7 +76,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
-  if (t) bin_outside_end(t);
+  if (t) bin_outside_end(t, number != SYS_futex);
 }
 
 /* --- requests of the preload ------------------------------------------------------------------------------------------------------ */
@@ -133,14 +133,45 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
   if (!bin.on || bin.holder != t) t = NULL;
   *ret = 0;
   switch (op) {
-    case BIN_COPY: *ret = copy(t, args[1], args[2], args[3], args[4]); return True;
-    case BIN_FILL: *ret = fill(t, args[1], args[2], args[3], args[4]); return True;
-    default: break;
+    case BIN_COPY:
+      *ret = copy(t, args[1], args[2], args[3], args[4]);
+      return True;
+    case BIN_FILL:
+      *ret = fill(t, args[1], args[2], args[3], args[4]);
+      return True;
+    case BIN_KEPT:
+      *ret = t && (args[1] == 0 || !bin_is_file(args[1]));
+      return True;
+    case BIN_SKIPPED:
+      *ret = bin.skipped;
+      return True;
+    default:
+      break;
   }
   if (!t) return True;
   switch (op) {
-    case BIN_ALLOCATED: allocated(t, tid, args[1], args[2], args[3] != 0); return True;
-    case BIN_FREE: freed(t, tid, args[1], args[4]); return True;
+    case BIN_ALLOCATED:
+      allocated(t, tid, args[1], args[2], args[3] != 0);
+      return True;
+    case BIN_FED:
+    case BIN_TOLD: {
+      struct bin_result* answer = (struct bin_result*)args[3];
+      Addr site = stem_site_of(tid, args[4]);
+      bin_pin(t, site);
+      if (op == BIN_FED)
+        *ret = (UWord)bin_fed(t, answer->kind, (void*)args[1], args[2], answer, site);
+      else
+        bin_told(t, answer->kind, (void*)args[1], args[2], answer, site);
+      return True;
+    }
+    case BIN_WRITTEN: {
+      struct module* m = stem_module_at(args[4] - 1);
+      if (m && m->seen) bin_written(t, args[1], args[2], args[4] - 1, VG_(get_SP)(tid));
+      return True;
+    }
+    case BIN_FREE:
+      freed(t, tid, args[1], args[4]);
+      return True;
     case BIN_READ_RANGE: {
       struct module* m = stem_module_at(args[4] - 1);
       if (!m || !m->seen || args[2] == 0 || !stem_readable(args[1], args[2])) return True;
@@ -172,7 +203,7 @@ static void after_options(void) { stem_launch(); }
 static void record_end(struct bin_thread* t) {
   Addr addr = 0;
   UInt site = 0;
-  if (!sent && stem_faulting.addr) {
+  if (!sent && stem_faulting.site) {
     addr = stem_faulting.addr;
     site = (UInt)stem_faulting.site;
   } else if (!sent && t->last_event && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {

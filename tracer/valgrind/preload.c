@@ -60,7 +60,9 @@ static void* move(unsigned long ra, char* to, const char* from, size_t n) {
 
 static uint64_t nanoseconds(clockid_t clock) {
   struct timespec ts;
+  busy++;
   clock_gettime(clock, &ts);
+  busy--;
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -352,18 +354,119 @@ WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t 
 WRAP(int, usleep, usleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000ull); }
 WRAP(int, sleep, sleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000000000ull); }
 
-/* --- allocation ------------------------------------------------------------------------------------------------------------------------ */
+/* --- answers of the outside world: recorded, and fed back on replay (tracer/binary/answers.c) --------------------------------------- */
 
-#define ALLOCATE(name, encoded, params, zeroed, size, ...)                                             \
-  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                     \
-  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) {                                    \
-    OrigFn fn;                                                                                         \
-    HERE;                                                                                              \
-    unsigned long p;                                                                                   \
-    VALGRIND_GET_ORIG_FN(fn);                                                                          \
-    params;                                                                                            \
-    if (!busy) ASK(ALLOCATED, p, size, zeroed);                                                        \
-    return (void*)p;                                                                                   \
+enum {
+#define BIN_ANSWER(name, text) ANSWER_##name,
+#include "tracer/binary/answers.def"
+};
+struct answer {
+  long value;
+  int error;
+  unsigned kind;
+};
+
+/* The program's clocks are ahead of the real ones by what nobody had to wait for. */
+static void advance(unsigned long ra, struct timespec* ts) {
+  unsigned long all = (unsigned long)ts->tv_nsec + ASK(SKIPPED, 0, 0, 0) % 1000000000ul;
+  ts->tv_sec += (time_t)(ASK(SKIPPED, 0, 0, 0) / 1000000000ul + all / 1000000000ul);
+  ts->tv_nsec = (long)(all % 1000000000ul);
+}
+static int is_clock(clockid_t clock) {
+  return clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID && clock >= 0;
+}
+
+static int read_clock(OrigFn fn, unsigned long ra, clockid_t clock, struct timespec* out) {
+  struct answer a = {0, 0, ANSWER_TIME};
+  struct timespec ts = {0, 0};
+  if (!ASK(FED, &ts, sizeof ts, &a)) {
+    a.value = REAL2(fn, clock, &ts);
+    a.error = a.value ? errno : 0;
+    if (!a.value && is_clock(clock)) advance(ra, &ts);
+  }
+  ASK(TOLD, &ts, a.value ? 0 : sizeof ts, &a);
+  if (a.value)
+    errno = a.error;
+  else
+    move(ra, (char*)out, (const char*)&ts, sizeof ts);
+  return (int)a.value;
+}
+WRAP(int, clock_gettime, clockZugettime, (clock, out), clockid_t clock, struct timespec* out) {
+  if (!busy) return read_clock(fn, ra, clock, out);
+  int r = REAL2(fn, clock, out);
+  if (r == 0 && is_clock(clock)) advance(ra, out);
+  return r;
+}
+WRAP(int, gettimeofday, gettimeofday, (out, zone), struct timeval* out, void* zone) {
+  struct answer a = {0, 0, ANSWER_TIME};
+  struct timeval tv = {0, 0};
+  if (busy || zone) return REAL2(fn, out, zone);
+  if (!ASK(FED, &tv, sizeof tv, &a)) {
+    busy++;
+    a.value = REAL2(fn, &tv, 0);
+    busy--;
+    unsigned long all = (unsigned long)tv.tv_usec + ASK(SKIPPED, 0, 0, 0) / 1000;
+    tv.tv_sec += (time_t)(all / 1000000);
+    tv.tv_usec = (long)(all % 1000000);
+  }
+  ASK(TOLD, &tv, sizeof tv, &a);
+  move(ra, (char*)out, (const char*)&tv, sizeof tv);
+  return (int)a.value;
+}
+WRAP(time_t, time, time, (out), time_t* out) {
+  struct answer a = {0, 0, ANSWER_TIME};
+  if (busy || !ASK(FED, &a, 0, &a)) {
+    busy++;
+    CALL_FN_W_W(a.value, fn, 0);
+    busy--;
+    a.value += (long)(ASK(SKIPPED, 0, 0, 0) / 1000000000ul);
+  }
+  if (!busy) ASK(TOLD, &a, 0, &a);
+  if (out) move(ra, (char*)out, (const char*)&a.value, sizeof *out);
+  return a.value;
+}
+
+static ssize_t receive(OrigFn fn, unsigned long ra, unsigned kind, void* buffer, size_t n, unsigned long a0,
+                       unsigned long a1, unsigned long a2) {
+  struct answer a = {0, 0, kind};
+  if (!ASK(FED, buffer, n, &a)) {
+    CALL_FN_W_WWW(a.value, fn, a0, a1, a2);
+    a.error = a.value < 0 ? errno : 0;
+  }
+  ASK(TOLD, buffer, a.value > 0 ? a.value : 0, &a);
+  if (a.value > 0) ASK(WRITTEN, buffer, a.value, 0);
+  if (a.value < 0) errno = a.error;
+  return a.value;
+}
+WRAP(ssize_t, read, read, (fd, buffer, n), int fd, void* buffer, size_t n) {
+  if (!busy && ASK(KEPT, fd, 0, 0))
+    return receive(fn, ra, ANSWER_READ, buffer, n, (unsigned long)fd, (unsigned long)buffer, n);
+  ssize_t r;
+  CALL_FN_W_WWW(r, fn, fd, buffer, n);
+  if (r > 0 && !busy) ASK(WRITTEN, buffer, r, 0);
+  return r;
+}
+WRAP(ssize_t, getrandom, getrandom, (buffer, n, flags), void* buffer, size_t n, unsigned flags) {
+  if (!busy) return receive(fn, ra, ANSWER_RANDOM, buffer, n, (unsigned long)buffer, n, flags);
+  ssize_t r;
+  CALL_FN_W_WWW(r, fn, buffer, n, flags);
+  return r;
+}
+
+/* --- allocation
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
+
+#define ALLOCATE(name, encoded, params, zeroed, size, ...)          \
+  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);  \
+  void* I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) { \
+    OrigFn fn;                                                      \
+    HERE;                                                           \
+    unsigned long p;                                                \
+    VALGRIND_GET_ORIG_FN(fn);                                       \
+    params;                                                         \
+    if (!busy) ASK(ALLOCATED, p, size, zeroed);                     \
+    return (void*)p;                                                \
   }
 ALLOCATE(malloc, malloc, CALL_FN_W_W(p, fn, n), 0, n, size_t n)
 ALLOCATE(calloc, calloc, CALL_FN_W_WW(p, fn, k, n), 1, k * n, size_t k, size_t n)

@@ -19,6 +19,7 @@
 // EVENT: ^main write main::status
 // EVENT: ^main write main::end:
 // EVENT: ^main write main::timer
+// BINARY: no, what the C library writes is external
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <semaphore.h>

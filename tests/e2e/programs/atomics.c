@@ -1,6 +1,6 @@
 // C11 atomics, __sync and __atomic builtins: loads, stores, every read-modify-write, compare-and-swap that fails.
 // FLAGS: -std=gnu11
-// STDOUT: ^400 15 1 9 2 -3 5 8 1 0 7\n$
+// STDOUT: ^400 15 1 9 2 -3 5 8 [17] 0 7\n$
 // EVENT: rmw counter
 // EVENT: write flag
 // EVENT: read flag

@@ -3,6 +3,7 @@
 // OUTCOME: assert
 // EVENT: ^main/1 assert
 // STDERR: n == 4
+// BINARY: no, an assertion that fails ends by SIGABRT
 #include <assert.h>
 #include <pthread.h>
 

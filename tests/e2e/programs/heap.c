@@ -2,7 +2,7 @@
 // STDOUT: ^3 7\n$
 // EVENT: alloc
 // EVENT: free
-// EVENT: ^main/1 write heap\(run:20\)\.value:21 = 0
+// EVENT: ^main/1 write heap\(run:20\)(\.value|\+0):21 = 0
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

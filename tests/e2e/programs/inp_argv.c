@@ -4,6 +4,7 @@
 // STDOUT: ^big word 4\n$
 // EVENT: ^main input
 // EVENT: ^main/1 branch
+// BINARY: no, inputs need expressions
 // CASE plain:
 // CASE other:
 // INPUT: argv1="95"

@@ -1,6 +1,7 @@
 // Standard input as an input: what was read, or what the run is given under its name.
 // RECORD: --symbolic-stdin 64
 // STDIN: hello\n
+// BINARY: no, inputs need expressions
 // CASE read:
 // STDOUT: ^lower 5\n$
 // EVENT: ^main/1 input

@@ -3,6 +3,7 @@
 // EVENT: ^main/1 write line
 // EVENT: ^main/2 read line
 // EVENT: ^main/2 write number
+// BINARY: no, what the C library writes is external
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

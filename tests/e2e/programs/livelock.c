@@ -2,6 +2,7 @@
 // EXIT: 98
 // OUTCOME: livelock
 // STDERR: livelock
+// BINARY: no, spinning for ever is not recognised
 #include <pthread.h>
 
 static volatile int a, b;

@@ -2,6 +2,7 @@
 // STDIN: 17 words\n
 // STDOUT: ^17 words 1 \d+\n$
 // EVENT: nondet
+// BINARY: no, std::random_device asks the processor
 #include <chrono>
 #include <iostream>
 #include <random>

@@ -1,6 +1,7 @@
 // Files: written again on replay, read as they were: this program changes the very file that it reads.
 // STDOUT: ^line 1 of 2\|2 42 \d+ 1 15 \d+\n$
 // EVENT: nondet
+// BINARY: no, files are read as they are
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

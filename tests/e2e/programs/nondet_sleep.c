@@ -1,6 +1,7 @@
 // Sleeping takes no time: an hour passes on the clock and not for real, others are let go first, a timeout runs out.
 // STDOUT: ^slept 1 others 1 timeout 1\n$
 // EVENT: yield
+// BINARY: no, poll waits for real
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -5,6 +5,7 @@
 // EVENT: ^main/1 branch if:42 = 1
 // EVENT: ^main/1 branch if:45 = 1
 // STDOUT: ^4\n$
+// BINARY: no, its branches are told by the compiler
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // The running example: three threads, inputs a, b, c. Line numbers of the statements are those of the paper, by #line.
 //
+// BINARY: no, inputs need expressions; tests/e2e/binary.py
 // CASE pi1:
 // INPUT: a=2
 // INPUT: b=2

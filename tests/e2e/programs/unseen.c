@@ -8,6 +8,7 @@
 // EVENT: ^main external main::size
 // EVENT: ^main read main::exponent.* = 3$
 // NO-EVENT: external heap
+// BINARY: no, what the C library writes is external
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>

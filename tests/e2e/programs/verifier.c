@@ -1,4 +1,5 @@
 // The names of KLEE and SV-COMP: inputs, assumptions, atomic sections, reach_error.
+// BINARY: no, needs stem.h
 // CASE given:
 // INPUT: __VERIFIER_nondet_int=4
 // INPUT: k=3
