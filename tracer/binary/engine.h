@@ -146,6 +146,7 @@ void bin_event(struct bin_thread* t, unsigned kind, unsigned flags, uint64_t add
 
 void bin_init(void);                                           /* main is there and runs */
 struct bin_thread* bin_thread_new(struct bin_thread* parent);
+void bin_thread_undo(struct bin_thread* t);                    /* the one made last: it was not created after all */
 void bin_thread_define(struct bin_thread* t);
 struct bin_thread* bin_thread_by_host(int host);               /* a live one */
 struct bin_thread* bin_thread_by_handle(uint64_t handle);

@@ -250,6 +250,12 @@ struct bin_thread* bin_thread_new(struct bin_thread* parent) {
   return t;
 }
 
+void bin_thread_undo(struct bin_thread* t) {
+  bin.thread_count--;
+  bin.live_count--;
+  bin.all[t->parent]->children--;
+}
+
 void bin_thread_define(struct bin_thread* t) {
   t->defined = 1;
   char name[32] = "main";
