@@ -119,6 +119,13 @@ void check_ptrace(Checkup& checkup) {
 }
 
 // For programs that cannot be compiled with stem-cc.
+void check_pin(Checkup& checkup) {
+  const std::string missing = launch::missing_part(launch::Tracer::Pin);
+  if (missing.empty()) return checkup.good("Pin recorder", launch::tracer_command(launch::Tracer::Pin).front());
+  checkup.bad(Need::Optional, "Pin recorder", fmt::format("not built ({} is missing)", missing),
+              "not needed where Valgrind is; with Pin's kit: build STEM with -DPIN_ROOT=FOLDER (docs/pin.md)");
+}
+
 void check_valgrind(Checkup& checkup) {
   const std::string version = first_line("valgrind --version");
   const std::string missing = launch::missing_part(launch::Tracer::Valgrind);
@@ -144,6 +151,7 @@ int doctor(const std::string& state) {
   check_tool(checkup, Need::Optional, "gdb", {"gdb"}, "stem replay --gdb needs it", "gdb");
   check_ptrace(checkup);
   check_valgrind(checkup);
+  check_pin(checkup);
   return checkup.finish();
 }
 

@@ -156,10 +156,11 @@ void record(const RecordOptions& options) {
                  options.schedule.empty() ? options.test : options.schedule, test.build_id, binary, found.empty() ? "none" : found);
   }
 
-  const bool valgrind = launch::choose_tracer(binary, run.tracer) == launch::Tracer::Valgrind;
-  if (valgrind && run.mode == "parallel") user_error("--parallel needs a program compiled with stem-cc: Valgrind runs one thread at a time");
-  if (valgrind && (!test.inputs.empty() || !test.options.empty()))
-    user_error("inputs need a program compiled with stem-cc: Valgrind records no expressions, so nothing can be solved for them");
+  const launch::Tracer tracer = launch::choose_tracer(binary, run.tracer);
+  const bool as_it_is = tracer != launch::Tracer::Compiled;
+  if (as_it_is && run.mode == "parallel") user_error("--parallel needs a program compiled with stem-cc: {} runs one thread at a time", launch::tracer_name(tracer));
+  if (as_it_is && (!test.inputs.empty() || !test.options.empty()))
+    user_error("inputs need a program compiled with stem-cc: {} records no expressions, so nothing can be solved for them", launch::tracer_name(tracer));
 
   launch::RunResult worst;
   worst.exited = true;
@@ -195,8 +196,8 @@ void add_record(CLI::App& app) {
   command->add_option("--seed", options->run.seed, "Of the scheduler's choices")->capture_default_str();
   command->add_option("--switch", options->run.switch_one_in, "default, random: switch threads at one visible operation in N")->type_name("N");
   command->add_option("--depth", options->run.depth, "pct: number of priority changes")->type_name("N");
-  command->add_option("--tracer", options->run.tracer, "compiled: by stem-cc; valgrind: for a program as it is, compiled with -g (default: as the program needs)")
-      ->check(CLI::IsMember({"compiled", "valgrind"}));
+  command->add_option("--tracer", options->run.tracer, "compiled: by stem-cc; valgrind, pin: for a program as it is, compiled with -g (default: as the program needs)")
+      ->check(CLI::IsMember({"compiled", "valgrind", "pin"}));
   command->add_flag("--parallel", options->parallel, "Threads run freely on all cores (short for --mode parallel)");
   command->add_option("--schedule", options->schedule, "Follow the schedule of this test file, then run on")->type_name("FILE");
   command->add_option("--test", options->test, "Inputs, schedule and program of this test file")->type_name("FILE");

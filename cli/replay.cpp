@@ -191,8 +191,9 @@ void replay(const ReplayOptions& options) {
   run.tracer = subject.tracer;
   run.quiet = options.quiet;
   run.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
-  if (options.gdb && launch::choose_tracer(launch::find_program(subject.test.program), "") == launch::Tracer::Valgrind)
-    user_error("--gdb needs a program compiled with stem-cc: this one runs under Valgrind");
+  if (options.gdb)
+    if (const auto tracer = launch::choose_tracer(launch::find_program(subject.test.program), ""); tracer != launch::Tracer::Compiled)
+      user_error("--gdb needs a program compiled with stem-cc: this one runs under {}", launch::tracer_name(tracer));
   if (options.gdb) {
     run.wrapper = gdb_command(options);
     run.stop = stop == UINT64_MAX ? "last" : std::to_string(stop);

@@ -28,7 +28,7 @@ struct Options {
   bool quiet = false;             // the program reads nothing and its output is thrown away
   bool foreground = false;        // signals sent to us go on to the program (one run at a time only)
   std::string stop;               // "last", or the number of a visible operation: __stem_stop_here() is called there
-  std::string tracer;             // "compiled", "valgrind"; empty: as the program wants it (tracer/launch/tracer.h)
+  std::string tracer;             // "compiled", "valgrind", "pin"; empty: as the program wants it (tracer/launch/tracer.h)
   std::vector<std::string> wrapper;  // put before the program: {"gdb", "--args"}; found by PATH
   std::vector<std::string> environment;  // NAME=VALUE, besides our own
 };

@@ -2,10 +2,35 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+
 #include "tracer/launch/launch.h"
 #include "util/error.h"
 
 namespace stem::launch {
+
+namespace {
+
+// Pin's kit: PIN_ROOT, else the one that STEM was built with.
+std::string pin_root() {
+  if (const char* root = std::getenv("PIN_ROOT"); root && *root) return root;
+  std::string root;
+  std::ifstream file(library_folder() + "/pin/root");
+  std::getline(file, root);
+  return root;
+}
+
+}  // namespace
+
+std::string tracer_name(Tracer tracer) {
+  switch (tracer) {
+    case Tracer::Compiled: return "the compiled recorder";
+    case Tracer::Valgrind: return "Valgrind";
+    case Tracer::Pin: return "Pin";
+  }
+  return "";
+}
 
 std::string missing_part(Tracer tracer) {
   switch (tracer) {
@@ -16,44 +41,57 @@ std::string missing_part(Tracer tracer) {
         if (access((folder + "/" + part).c_str(), R_OK) != 0) return folder + "/" + part;
       return access((folder + "/valgrind").c_str(), X_OK) == 0 ? "" : folder + "/valgrind";
     }
+    case Tracer::Pin: {
+      const std::string tool = library_folder() + "/pin/stem-pin.so", root = pin_root();
+      if (access(tool.c_str(), R_OK) != 0) return tool;
+      return access((root + "/pin").c_str(), X_OK) == 0 ? "" : root + "/pin";
+    }
   }
   return "";
 }
 
 namespace {
 
-// Why Valgrind cannot record it, or "".
-std::string why_not_valgrind(const std::string& program) {
+// Why it cannot be recorded as it is, by Valgrind or Pin, or "".
+std::string why_not(Tracer tracer, const std::string& program) {
   const ElfFacts facts = elf_facts(program);
   if (!facts.elf) return fmt::format("{} is not an ELF program for x86-64", program);
   if (!facts.dynamic)
     return fmt::format("{} is statically linked: nothing can be put between it and its C library. Link it without -static, or compile it with stem-cc", program);
-  const std::string missing = missing_part(Tracer::Valgrind);
-  if (!missing.empty()) return fmt::format("the Valgrind recorder is not part of this installation ({} is missing; stem doctor says more)", missing);
-  return "";
+  const std::string missing = missing_part(tracer);
+  if (missing.empty()) return "";
+  if (tracer == Tracer::Pin)
+    return fmt::format("the Pin recorder is not part of this installation ({} is missing): STEM must be built with -DPIN_ROOT=FOLDER, Pin's kit (docs/pin.md); "
+                       "--tracer valgrind records such programs without it", missing);
+  return fmt::format("the {} recorder is not part of this installation ({} is missing; stem doctor says more)", tracer_name(tracer), missing);
 }
+
+Tracer for_binaries() { return missing_part(Tracer::Pin).empty() ? Tracer::Pin : Tracer::Valgrind; }
 
 }  // namespace
 
 Tracer choose_tracer(const std::string& program, const std::string& wanted) {
   if (wanted == "compiled") return Tracer::Compiled;
-  if (wanted == "valgrind") {
-    const std::string why = why_not_valgrind(program);
+  if (wanted == "valgrind" || wanted == "pin") {
+    const Tracer tracer = wanted == "pin" ? Tracer::Pin : Tracer::Valgrind;
+    const std::string why = why_not(tracer, program);
     if (!why.empty()) user_error("{}", why);
-    return Tracer::Valgrind;
+    return tracer;
   }
   if (program.empty() || is_instrumented(program)) return Tracer::Compiled;
   const ElfFacts facts = elf_facts(program);
   if (!facts.elf || !facts.debug) return Tracer::Compiled;
-  const std::string why = why_not_valgrind(program);
+  const Tracer tracer = for_binaries();
+  const std::string why = why_not(tracer, program);
   if (!why.empty()) user_error("{} has no STEM inside, and {}", program, why);
-  return Tracer::Valgrind;
+  return tracer;
 }
 
 std::vector<std::string> tracer_command(Tracer tracer) {
   switch (tracer) {
     case Tracer::Compiled: return {};
     case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000"};
+    case Tracer::Pin: return {pin_root() + "/pin", "-t", library_folder() + "/pin/stem-pin.so", "--"};
   }
   return {};
 }
@@ -62,6 +100,7 @@ std::vector<std::string> tracer_environment(Tracer tracer) {
   switch (tracer) {
     case Tracer::Compiled: return {};
     case Tracer::Valgrind: return {"VALGRIND_LIB=" + library_folder() + "/valgrind"};
+    case Tracer::Pin: return {};
   }
   return {};
 }
@@ -69,7 +108,7 @@ std::vector<std::string> tracer_environment(Tracer tracer) {
 std::string why_not_recorded(const std::string& program) {
   if (is_instrumented(program)) return "";
   if (!elf_facts(program).debug) return fmt::format("{} was not compiled with stem-cc, and has no debug information", program);
-  return why_not_valgrind(program);
+  return why_not(for_binaries(), program);
 }
 
 }  // namespace stem::launch

@@ -1,7 +1,8 @@
 // Which recorder a program runs under.
 //
-// Compiled in, if stem-cc has put it there. Else Valgrind, for a program with debug information: without it nothing could be
-// named, and a command such as `make` or a script is better run as it is, because what it starts may record itself.
+// Compiled in, if stem-cc has put it there. Else Pin where STEM was built with it, else Valgrind, for a program with debug
+// information: without it nothing could be named, and a command such as `make` or a script is better run as it is, because what
+// it starts may record itself.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@
 
 namespace stem::launch {
 
-enum class Tracer { Compiled, Valgrind };
+enum class Tracer { Compiled, Valgrind, Pin };
 
-// "compiled", "valgrind", or "" to choose. Throws UserError when the program cannot be recorded that way.
+// "compiled", "valgrind", "pin", or "" to choose. Throws UserError when the program cannot be recorded that way.
 Tracer choose_tracer(const std::string& program, const std::string& wanted);
 
 // What comes before the program on the command line, and what has to be in its environment.
@@ -20,6 +21,9 @@ std::vector<std::string> tracer_environment(Tracer tracer);
 
 // Whether a run of the program leaves a trace; why not, in a sentence, else "".
 std::string why_not_recorded(const std::string& program);
+
+// What people call it.
+std::string tracer_name(Tracer tracer);
 
 // Of the installation: "" if the recorder is there, else what is missing.
 std::string missing_part(Tracer tracer);

@@ -194,8 +194,9 @@ void PIN_FAST_ANALYSIS_CALL on_syscall(THREADID tid, ADDRINT number, ADDRINT a, 
     leave(c);
     c.state = FOREIGN;
   } else if (blocks) {
+    c.returns = number != SYS_futex;
     bin_outside_begin(t);
-    leave(c);
+    if (t->state == BIN_OUTSIDE) leave(c);
   }
 }
 

@@ -60,7 +60,7 @@ uint64_t length(ADDRINT address) { return static_cast<uint64_t>(time_at(address)
 // As CLOCK_MONOTONIC; never 0.
 uint64_t deadline(ADDRINT clock, ADDRINT address) {
   const int64_t left = static_cast<int64_t>(length(address)) - nanoseconds(clock);
-  return left <= 0 ? 1 : stem_host_now() + static_cast<uint64_t>(left);
+  return left <= 0 ? 1 : bin_now() + static_cast<uint64_t>(left);
 }
 
 AFUNPTR original(const char* name) {
@@ -213,7 +213,6 @@ ADDRINT create(Call& c) {
     return real(c);
   }
   child->host = -1;
-  child->start = start;
   ADDRINT handle = 0;
   const ADDRINT result = number(call_real(c, c.original, reinterpret_cast<ADDRINT>(&handle), c.a[1], c.a[2], c.a[3], 0));
   if (!c.thread) return result;
@@ -244,7 +243,7 @@ ADDRINT detach(Call& c) {
 }
 
 ADDRINT sleep_for(Call& c, uint64_t time) {
-  ask(c, BIN_YIELD, 0, 0, stem_host_now() + time);
+  ask(c, BIN_YIELD, 0, 0, bin_now() + time);
   return 0;
 }
 

@@ -124,7 +124,7 @@ bin_thread* arrive(THREADID tid) {
     lock();
     c.state = INSIDE;
     if (attention) announce();
-    bin_outside_end(c.thread);
+    bin_outside_end(c.thread, c.returns != 0);
   } else if (c.state == ABSENT) {
     lock();
     bin_thread* t = newcomer(c.handle);

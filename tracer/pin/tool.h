@@ -40,7 +40,8 @@ struct Client {
   uint64_t handle;         // pthread_t
   uint64_t stack;          // its stack pointer when it began
   uint64_t counted;        // the instruction whose first access was counted
-  uint64_t pad[5];         // two cache lines
+  uint64_t returns;        // from a system call whose end is an operation of the schedule
+  uint64_t pad[4];         // two cache lines
 };
 static_assert(sizeof(Client) == 128, "no two threads share a cache line");
 extern Client clients[];   // PIN_MAX_THREADS
