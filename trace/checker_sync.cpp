@@ -138,7 +138,7 @@ void Checker::once(const Event& e) {
   } else if (e.kind == Kind::OnceEnd) {
     if (o.running != e.thread) problem("ends an initialiser of {} that it did not begin", name(e));
     o.running = kNone;
-    o.done = true;
+    o.done = !(e.flags & kTry);  // an exception left the initialiser: the next one tries again
   } else if (!o.done) {
     problem("passes {} before its initialiser has run", name(e));
   }

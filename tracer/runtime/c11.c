@@ -35,6 +35,12 @@ STEM_EXPORT int thrd_detach(thrd_t thread) {
   return answer(pthread_detach(thread));
 }
 
+STEM_EXPORT void thrd_exit(int result) {
+  stem_take_site();
+  STEM_REAL(thrd_exit)(result);
+  __builtin_unreachable();
+}
+
 STEM_EXPORT void thrd_yield(void) {
   if (!stem_active()) {
     STEM_REAL(sched_yield)();

@@ -94,10 +94,9 @@ static int await_collector(int life) {
 }
 
 static void open_mapping(int memfd) {
-  long p = stem_sys6(SYS_mmap, 0, (long)STEM_RAW_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
-  if (p < 0 && p > -4096) stem_die("no memory left for recording");
-  mapping = (void*)p;
-  p = stem_sys6(SYS_mmap, (long)&stem_hot_page, STEM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd, 0);
+  mapping = stem_map(STEM_RAW_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd);
+  if (!mapping) stem_die("no memory left for recording");
+  long p = stem_sys6(SYS_mmap, (long)&stem_hot_page, STEM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd, 0);
   if (p < 0 && p > -4096) stem_die("cannot map the page that instrumented code appends by");
   stem_control = (struct stem_control*)((char*)mapping + STEM_PAGE);
   stem_control->version = STEM_RAW_VERSION;

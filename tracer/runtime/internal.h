@@ -205,6 +205,12 @@ void stem_done(struct stem_thread* self);
 void stem_outside_begin(struct stem_thread* self);
 void stem_outside_end(struct stem_thread* self);
 
+/* The same until the end of the block, also when a cancellation unwinds out of it: no cleanup handler runs without the token. */
+static inline void stem_outside_leave(struct stem_thread** self) { stem_outside_end(*self); }
+#define STEM_OUTSIDE(self)                                                        \
+  __attribute__((cleanup(stem_outside_leave))) struct stem_thread* outside_ = self; \
+  stem_outside_begin(outside_)
+
 /* Any sleep: one Yield event; returns once others had their chance until `deadline` (virtual), 0 for sched_yield. */
 void stem_sleep_until(struct stem_thread* self, uint64_t deadline, const void* site);
 
@@ -287,6 +293,7 @@ void stem_library_forked(void) __attribute__((weak));                        /* 
 /* --- memory and bytes -------------------------------------------------------------------------------------------------------- */
 
 void* stem_pages(size_t bytes);                           /* zeroed; ends the program when there is none */
+void* stem_map(size_t bytes, int protection, int flags, int fd); /* mmap, away from the program's own; 0: failed */
 void stem_pages_free(void* p, size_t bytes);
 /* System calls without the C library: tracer/runtime/sys.h. */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,28 @@ static void take(const struct lib_call* call, void* own, const void* from, size_
     lib_read(own, from, n, call->site);
   else
     memcpy(own, from, n);
+}
+
+/* --- keys of thread-specific data ------------------------------------------------------------------------------------------------- */
+
+STEM_EXPORT int __stem_wrap_pthread_key_create(pthread_key_t* to, void (*destroy)(void*)) {
+  struct lib_call call = lib_enter(__stem_wrap_pthread_key_create);
+  LIB_PIN(call, 0, to), LIB_PIN(call, 1, destroy);
+  pthread_key_t own;
+  int result = pthread_key_create(&own, destroy);
+  if (result == 0) lib_give(&call, to, &own, sizeof own);
+  lib_leave(__stem_wrap_pthread_key_create, 0);
+  return result;
+}
+
+STEM_EXPORT int __stem_wrap_tss_create(tss_t* to, tss_dtor_t destroy) {
+  struct lib_call call = lib_enter(__stem_wrap_tss_create);
+  LIB_PIN(call, 0, to), LIB_PIN(call, 1, destroy);
+  tss_t own;
+  int result = tss_create(&own, destroy);
+  if (result == thrd_success) lib_give(&call, to, &own, sizeof own);
+  lib_leave(__stem_wrap_tss_create, 0);
+  return result;
 }
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------------------ */

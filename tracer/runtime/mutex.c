@@ -1,5 +1,7 @@
 /* Mutexes of all kinds and spinlocks. A lock is granted when the mutex is free, then taken by the real trylock; an owner who
  * locks again blocks, nests or is refused as its kind says. About 25 ns a lock. */
+#include <linux/futex.h>
+
 #include "tracer/runtime/sync.h"
 #include "tracer/runtime/sys.h"
 
@@ -17,9 +19,31 @@ static int is_free(const pthread_mutex_t* m) {
   return word == 0;
 }
 
+/* A robust mutex whose owner's End has been recorded; the kernel may still be about to take it away. */
+static int is_left(const pthread_mutex_t* m) {
+  return (m->__data.__kind & (ROBUST | SHARED)) == ROBUST && !is_free(m) && !stem_thread_by_tid(m->__data.__lock & 0x3fffffff);
+}
+
+/* The end of a thread gives its robust mutexes back, to be found inconsistent: told as the unlocking that it is. */
+void stem_mutex_owner_ends(struct stem_thread* self) {
+  struct robust_list_head* head = 0;
+  size_t size = 0;
+  if (stem_sys(SYS_get_robust_list, 0, &head, &size) < 0 || !head) return;
+  struct robust_list* end = &head->list;
+  for (struct robust_list* entry = end->next; entry && entry != end;) {
+    uintptr_t at = (uintptr_t)entry & ~1ul; /* glibc marks those that inherit priorities */
+    const pthread_mutex_t* m = (const pthread_mutex_t*)(at - offsetof(pthread_mutex_t, __data.__list.__next));
+    entry = ((struct robust_list*)at)->next;
+    stem_visible(self, STEM_KIND_Unlock, m, 0, 0, 0, 0);
+    stem_event(self, STEM_KIND_Unlock, 0, m, 0, 0, 0);
+    stem_enables();
+    stem_done(self);
+  }
+}
+
 int stem_can_lock_mutex(struct stem_thread* t, uintptr_t mutex) {
   const pthread_mutex_t* m = (const pthread_mutex_t*)mutex;
-  return is_free(m) || ((m->__data.__kind & KIND) && (m->__data.__kind & KIND) != KIND && stem_mutex_owner(m) == t->tid);
+  return is_free(m) || is_left(m) || ((m->__data.__kind & KIND) && (m->__data.__kind & KIND) != KIND && stem_mutex_owner(m) == t->tid);
 }
 
 int stem_mutex_lock(struct stem_thread* self, pthread_mutex_t* m, int try_only, uint64_t deadline, const void* site) {
@@ -30,6 +54,7 @@ int stem_mutex_lock(struct stem_thread* self, pthread_mutex_t* m, int try_only, 
     int r = ETIMEDOUT;
     if (!timed_out) {
       r = STEM_REAL(pthread_mutex_trylock)(m);
+      if (r == EBUSY && is_left(m)) r = STEM_REAL(pthread_mutex_lock)(m); /* its owner is on the way out */
       if (r == EBUSY && !try_only) {
         if ((m->__data.__kind & KIND) == ERRORCHECK && stem_mutex_owner(m) == self->tid)
           r = EDEADLK;

@@ -36,10 +36,13 @@ int64_t lib_outside(int fd, short events, lib_world world, void* context, void* 
   struct pollfd p = {fd, events, 0};
   struct stem_thread* self = stem_current;
   if (stem_sys(SYS_poll, &p, 1, 0) != 0) return world(context, bytes);
-  stem_outside_begin(self);
-  int64_t result = world(context, bytes);
-  int error = errno;
-  stem_outside_end(self);
+  int64_t result;
+  int error;
+  {
+    STEM_OUTSIDE(self);
+    result = world(context, bytes);
+    error = errno;
+  }
   self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;
@@ -49,10 +52,13 @@ int64_t lib_outside_stream(void* stream, size_t n, lib_world world, void* contex
   FILE* f = stream;
   struct stem_thread* self = stem_current;
   if ((size_t)(f->_IO_read_end - f->_IO_read_ptr) >= n || lib_is_regular(fileno(f))) return world(context, bytes);
-  stem_outside_begin(self);
-  int64_t result = world(context, bytes);
-  int error = errno;
-  stem_outside_end(self);
+  int64_t result;
+  int error;
+  {
+    STEM_OUTSIDE(self);
+    result = world(context, bytes);
+    error = errno;
+  }
   self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;

@@ -25,10 +25,11 @@ static int ready(const struct lib_call* call, const char* what, look at, void* c
     errno = 0;
     answer.result = at(context, false);
     if (answer.result == 0) {
-      stem_outside_begin(self);
-      answer.result = at(context, true);
-      answer.error = errno;
-      stem_outside_end(self);
+      {
+        STEM_OUTSIDE(self);
+        answer.result = at(context, true);
+        answer.error = errno;
+      }
       self->library[LIB_BLOCKED] = 1;
     }
     if (answer.result < 0) answer.error = errno;
@@ -221,10 +222,12 @@ static int64_t do_connect(void* context, void* bytes) {
   struct connect_question* q = context;
   struct stem_thread* self = stem_current;
   if (!lib_live()) return STEM_REAL(connect)(q->fd, q->address, q->size);
-  stem_outside_begin(self);
-  int result = STEM_REAL(connect)(q->fd, q->address, q->size);
-  int error = errno;
-  stem_outside_end(self);
+  int result, error;
+  {
+    STEM_OUTSIDE(self);
+    result = STEM_REAL(connect)(q->fd, q->address, q->size);
+    error = errno;
+  }
   self->library[LIB_BLOCKED] = 1;
   errno = error;
   return result;
@@ -344,10 +347,12 @@ static pid_t waited(const struct lib_call* call, pid_t pid, int* status, int opt
   }
   pid_t result = fed && answer.result == 0 ? 0 : STEM_REAL(waitpid)(pid, &how, options | WNOHANG);
   if (result == 0 && wait) {
-    stem_outside_begin(self);
-    result = STEM_REAL(waitpid)(pid, &how, options & ~WNOHANG);
-    int error = errno;
-    stem_outside_end(self);
+    int error;
+    {
+      STEM_OUTSIDE(self);
+      result = STEM_REAL(waitpid)(pid, &how, options & ~WNOHANG);
+      error = errno;
+    }
     self->library[LIB_BLOCKED] = 1;
     errno = error;
   }

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/times.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -128,6 +129,12 @@ static struct timespec request(const struct lib_call* call, const struct timespe
   return t;
 }
 
+static void doze(uint64_t deadline, const void* site) {
+  struct stem_thread* self = stem_self();
+  stem_sleep_until(self, deadline, site);
+  stem_cancellation_point(self);
+}
+
 STEM_EXPORT int nanosleep(const struct timespec* wanted, struct timespec* left) {
   struct lib_call call = lib_enter(nanosleep);
   LIB_PIN(call, 0, wanted), LIB_PIN(call, 1, left);
@@ -138,7 +145,19 @@ STEM_EXPORT int nanosleep(const struct timespec* wanted, struct timespec* left) 
     errno = EINVAL;
     return -1;
   }
-  stem_sleep_until(stem_self(), stem_deadline_in(nanoseconds(&t)), call.site);
+  doze(stem_deadline_in(nanoseconds(&t)), call.site);
+  return 0;
+}
+
+/* C11's: no errno, and -1 only when a signal came. */
+STEM_EXPORT int thrd_sleep(const struct timespec* wanted, struct timespec* left) {
+  struct lib_call call = lib_enter(thrd_sleep);
+  LIB_PIN(call, 0, wanted), LIB_PIN(call, 1, left);
+  if (!lib_live()) return STEM_REAL(thrd_sleep)(wanted, left);
+  struct timespec t = request(&call, wanted);
+  lib_leave(thrd_sleep, 0);
+  if (!valid(&t)) return -2;
+  doze(stem_deadline_in(nanoseconds(&t)), call.site);
   return 0;
 }
 
@@ -149,7 +168,7 @@ STEM_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespe
   struct timespec t = request(&call, wanted);
   lib_leave(clock_nanosleep, 0);
   if (!valid(&t)) return EINVAL;
-  stem_sleep_until(stem_self(), flags & TIMER_ABSTIME ? stem_deadline(clock, &t) : stem_deadline_in(nanoseconds(&t)), call.site);
+  doze(flags & TIMER_ABSTIME ? stem_deadline(clock, &t) : stem_deadline_in(nanoseconds(&t)), call.site);
   return 0;
 }
 
@@ -157,8 +176,8 @@ STEM_EXPORT int usleep(useconds_t microseconds) {
   struct lib_call call = lib_enter(usleep);
   LIB_PIN32(call, 0, microseconds);
   if (!lib_live()) return STEM_REAL(usleep)(microseconds);
-  stem_sleep_until(stem_self(), stem_deadline_in((uint64_t)microseconds * 1000), call.site);
   lib_leave(usleep, 0);
+  doze(stem_deadline_in((uint64_t)microseconds * 1000), call.site);
   return 0;
 }
 
@@ -166,7 +185,7 @@ STEM_EXPORT unsigned sleep(unsigned seconds) {
   struct lib_call call = lib_enter(sleep);
   LIB_PIN32(call, 0, seconds);
   if (!lib_live()) return STEM_REAL(sleep)(seconds);
-  stem_sleep_until(stem_self(), stem_deadline_in(seconds * SECOND), call.site);
   lib_leave(sleep, 0);
+  doze(stem_deadline_in(seconds * SECOND), call.site);
   return 0;
 }

@@ -39,9 +39,8 @@ void stem_plan_open(char** envp) {
   struct stat st;
   if (fd < 0 || stem_sys(SYS_fstat, fd, &st, 0) < 0) stem_die("cannot read the file that STEM_PLAN names");
   plan_size = (uint64_t)st.st_size;
-  long p = stem_sys6(SYS_mmap, 0, (long)plan_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (p < 0 && p > -4096) stem_die("cannot read the file that STEM_PLAN names");
-  plan = (const char*)p;
+  plan = stem_map(plan_size, PROT_READ, MAP_PRIVATE, fd);
+  if (!plan) stem_die("cannot read the file that STEM_PLAN names");
   stem_sys(SYS_close, fd, 0, 0);
   check();
 }

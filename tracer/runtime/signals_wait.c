@@ -20,10 +20,12 @@ static int64_t ask_wait(void* context, void* bytes) {
   struct timespec now = {0, 0};
   int sig = STEM_REAL(sigtimedwait)(q->set, bytes, &now);
   if (sig > 0) return sig;
-  stem_outside_begin(self);
-  sig = q->timeout ? STEM_REAL(sigtimedwait)(q->set, bytes, q->timeout) : STEM_REAL(sigwaitinfo)(q->set, bytes);
-  int error = errno;
-  stem_outside_end(self);
+  int error;
+  {
+    STEM_OUTSIDE(self);
+    sig = q->timeout ? STEM_REAL(sigtimedwait)(q->set, bytes, q->timeout) : STEM_REAL(sigwaitinfo)(q->set, bytes);
+    error = errno;
+  }
   errno = error;
   return sig;
 }
@@ -78,9 +80,8 @@ STEM_EXPORT int sigtimedwait(const sigset_t* restrict set, siginfo_t* restrict i
 static int64_t ask_suspend(void* context, void* bytes) {
   struct stem_thread* self = stem_current;
   if (self->signal_ready) return 0; /* one has come already */
-  stem_outside_begin(self);
+  STEM_OUTSIDE(self);
   STEM_REAL(sigsuspend)(context);
-  stem_outside_end(self);
   return 0;
 }
 

@@ -129,6 +129,7 @@ uint64_t stem_real_nanoseconds(void);
 int stem_can_lock_mutex(struct stem_thread* t, uintptr_t mutex);
 int stem_futex_free(struct stem_thread* t, uintptr_t mutex);
 struct stem_thread* stem_futex_holder(uint64_t mutex);
+void stem_mutex_owner_ends(struct stem_thread* self);
 int stem_mutex_owner(const void* mutex);             /* thread id of the kernel, 0 if nobody */
 int stem_rwlock_writer(const void* rwlock);
 struct stem_thread* stem_atomic_owner(void);

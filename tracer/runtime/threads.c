@@ -143,6 +143,7 @@ static void thread_ends(void* round) {
     stem_event(self, STEM_KIND_SemPost, 0, &self->watched, 0, 0, 0);
     stem_done(self);
   }
+  stem_mutex_owner_ends(self);
   stem_visible(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   stem_event(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   stem_stream_close(self);
@@ -336,7 +337,24 @@ STEM_EXPORT int pthread_detach(pthread_t thread) {
  *     library itself has one. Asynchronous cancellation acts at the next of these as well. ------------------------------------------ */
 
 void stem_cancellation_point(struct stem_thread* self) {
-  if (self->cancelled) pthread_testcancel(); /* does not come back, unless cancellation is disabled */
+  if (self->cancelled) STEM_REAL(pthread_testcancel)(); /* does not come back, unless cancellation is disabled */
+}
+
+/* Others may run here: a loop around it is a way of waiting. */
+STEM_EXPORT void pthread_testcancel(void) {
+  if (stem_active()) {
+    struct stem_thread* self = stem_self();
+    STEM_ENTER(self);
+    stem_sleep_until(self, 0, stem_take_site());
+  }
+  STEM_REAL(pthread_testcancel)();
+}
+
+/* What the C library does on the way out (it loads the unwinder) is not the program's doing. */
+STEM_EXPORT void pthread_exit(void* result) {
+  stem_take_site();
+  STEM_REAL(pthread_exit)(result);
+  __builtin_unreachable();
 }
 
 STEM_EXPORT int pthread_cancel(pthread_t thread) {
@@ -398,6 +416,7 @@ STEM_EXPORT int sched_yield(void) {
   struct stem_thread* self = stem_self();
   STEM_ENTER(self);
   stem_sleep_until(self, 0, stem_take_site());
+  if (self->cancel_async) stem_cancellation_point(self);
   return 0;
 }
 
