@@ -30,7 +30,7 @@ struct Definition {
 
 class Flows {
  public:
-  explicit Flows(trace::Reader& reader) : reader_(reader) {}
+  Flows(trace::Reader& reader, FlowObserver* observer) : reader_(reader), observer_(observer) {}
 
   db::RunData run() {
     while (true) {
@@ -54,7 +54,10 @@ class Flows {
         read(e);
         write(e);
         break;
-      case Kind::Branch: ++branches_[{site(e.site), static_cast<int64_t>(e.value)}]; break;
+      case Kind::Branch:
+        if (observer_) observer_->branch(reader_, e);
+        ++branches_[{site(e.site), static_cast<int64_t>(e.value)}];
+        break;
       case Kind::Assert:
       case Kind::Fault:
         if (e.kind == Kind::Fault || e.value == 0) failed_ = {e.site, e.thread};
@@ -79,6 +82,7 @@ class Flows {
     if (e.kind == Kind::Rmw || (e.flags & trace::kAtomic)) order_.atomic_read(e);
     const uint32_t use = site(e.site), variable = variable_of(e);
     ++accesses_[{use, variable, e.kind == Kind::Rmw ? db::Access::Rmw : db::Access::Read}];
+    if (observer_) observer_->access(reader_, e, false);
     const HappensBefore::Access access = order_.access(e);
     uint32_t seen[8];
     size_t count = 0;
@@ -88,7 +92,11 @@ class Flows {
       for (size_t k = 0; k < count; ++k) known |= seen[k] == definition;
       if (!known) seen[count++] = definition;
     }
-    for (size_t k = 0; k < count; ++k) observe(definitions_[seen[k]], use, variable, access);
+    for (size_t k = 0; k < count; ++k) {
+      const Definition& d = definitions_[seen[k]];
+      observe(d, use, variable, access);
+      if (observer_) observer_->flow(reader_, d.kind, d.kind == db::DefKind::Write ? data_.names.sites[d.site].key : 0, e);
+    }
     if (count) follow(e, use, variable, definitions_[seen[0]]);
   }
 
@@ -112,6 +120,7 @@ class Flows {
     d.site = site(e.site);
     d.access = order_.access(e);
     if (e.kind != Kind::External) {
+      if (observer_) observer_->access(reader_, e, true);
       const uint32_t variable = variable_of(e);
       if (e.kind == Kind::Write) ++accesses_[{d.site, variable, db::Access::Write}];
       if (e.kind == Kind::Rmw || (e.flags & trace::kAtomic)) order_.atomic_write(e);
@@ -198,6 +207,7 @@ class Flows {
   };
 
   trace::Reader& reader_;
+  FlowObserver* observer_;
   HappensBefore order_;
   db::RunData data_;
   std::unordered_map<uint64_t, Cell> memory_;
@@ -217,6 +227,6 @@ class Flows {
 
 }  // namespace
 
-db::RunData observed_flows(trace::Reader& reader) { return Flows(reader).run(); }
+db::RunData observed_flows(trace::Reader& reader, FlowObserver* observer) { return Flows(reader, observer).run(); }
 
 }  // namespace stem::explorer

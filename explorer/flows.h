@@ -10,7 +10,15 @@
 
 namespace stem::explorer {
 
+// Who wants to see what goes by: accesses, where reads take their values from, branches.
+struct FlowObserver {
+  virtual ~FlowObserver() = default;
+  virtual void access(const trace::Reader& reader, const trace::Event& event, bool write) = 0;
+  virtual void flow(const trace::Reader& reader, db::DefKind kind, uint64_t def_key, const trace::Event& use) = 0;
+  virtual void branch(const trace::Reader& reader, const trace::Event& event) = 0;
+};
+
 // Fills everything but names.version, names.sources and what Run says of the file (hash, path). Site files are as in the trace.
-db::RunData observed_flows(trace::Reader& reader);
+db::RunData observed_flows(trace::Reader& reader, FlowObserver* observer = nullptr);
 
 }  // namespace stem::explorer

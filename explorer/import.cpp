@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "explorer/flows.h"
+#include "explorer/static_check.h"
 #include "tracer/launch/message.h"
 #include "util/error.h"
 #include "util/subprocess.h"
@@ -306,7 +307,10 @@ ImportedTrace import_trace(db::Store& store, const State& state, const std::stri
     return imported;
   }
   trace::Reader reader(trace_file);
-  db::RunData data = observed_flows(reader);
+  std::optional<StaticCheck> check;
+  if (auto facts = static_facts(state, reader.meta(), false)) check.emplace(std::move(*facts));
+  db::RunData data = observed_flows(reader, check ? &*check : nullptr);
+  if (check) tell_violations(*check, trace_file);
   data.run.id = id;
   data.run.trace_hash = imported.hash;
   data.run.trace_path = project_path(state, trace_file);

@@ -85,13 +85,18 @@ class Sites {
     return entry->second;
   }
 
+  // Allocations and local variables: what the program's records say about them; null: nothing.
+  const trace::ProgramSite* record(const llvm::Instruction& instruction) const {
+    auto known = known_.find(key(instruction));
+    return known == known_.end() ? nullptr : known->second;
+  }
+
   // The linkage name of a function as the programmer would write it, where a site says so.
   const std::string& written(const std::string& linkage) const {
     auto entry = functions_.find(linkage);
     return entry == functions_.end() ? linkage : *entry->second;
   }
 
- private:
   static uint64_t key(const llvm::Instruction& instruction) {
     const llvm::MDNode* node = instruction.getMetadata("stem.site");
     if (!node || node->getNumOperands() == 0) return 0;
@@ -99,35 +104,145 @@ class Sites {
     return value ? value->getZExtValue() : 0;
   }
 
+ private:
   Result& result_;
   bool every_;
-  std::map<uint64_t, const trace::ProgramSite*> known_;
-  std::map<std::string, const std::string*> functions_;
+  std::unordered_map<uint64_t, const trace::ProgramSite*> known_;
+  std::unordered_map<std::string, const std::string*> functions_;
   std::unordered_map<uint64_t, uint32_t> by_key_;
   std::unordered_map<const llvm::Instruction*, uint32_t> by_instruction_;
 };
 
-std::string object_name(const Object& object) {
-  switch (object.kind) {
-    case ObjectKind::External:
-      return "(memory outside the program)";
-    case ObjectKind::Global:
-    case ObjectKind::Function:
-      return object.value->getName().str();
-    case ObjectKind::Stack:
-    case ObjectKind::Heap:
-      break;
-  }
-  auto* instruction = llvm::cast<llvm::Instruction>(object.value);
-  std::string function = instruction->getFunction()->getName().str();
-  if (object.kind == ObjectKind::Stack) return function + "::" + instruction->getName().str();
-  unsigned line = instruction->getDebugLoc() ? instruction->getDebugLoc().getLine() : 0;
-  return fmt::format("heap({}:{})", function, line);
-}
-
 bool is_branch(const llvm::Instruction& instruction) {
   auto* branch = llvm::dyn_cast<llvm::BranchInst>(&instruction);
   return (branch && branch->isConditional()) || llvm::isa<llvm::SwitchInst>(instruction);
+}
+
+// Variables as people write them: cfg.limits[].max, heap(push:20).next, main::queue.
+class Names {
+ public:
+  Names(const PointerAnalysis& pointers, const trace::Program* program, const Sites& sites)
+      : pointers_(pointers), sites_(sites) {
+    if (program)
+      for (const trace::ProgramVariable& variable : program->variables()) layouts_.emplace(variable.name, &variable);
+  }
+
+  std::string of(const Extent& where) const {
+    const Object& object = pointers_.objects().object(where.object);
+    std::string layout, name;
+    uint64_t size = 0;
+    switch (object.kind) {
+      case ObjectKind::External:
+        return "(memory outside the program)";
+      case ObjectKind::Function:
+        return object.value->getName().str();
+      case ObjectKind::Global: {
+        name = object.value->getName().str();
+        auto known = layouts_.find(name);
+        if (known == layouts_.end()) known = layouts_.find(without_number(name));
+        if (known == layouts_.end()) return name;
+        if (!known->second->display.empty()) name = known->second->display;
+        layout = known->second->layout;
+        size = known->second->size;
+        break;
+      }
+      case ObjectKind::Stack:
+      case ObjectKind::Heap: {
+        auto* instruction = llvm::cast<llvm::Instruction>(object.value);
+        const trace::ProgramSite* record = sites_.record(*instruction);
+        if (record) layout = record->layout;
+        const std::string function = sites_.written(instruction->getFunction()->getName().str());
+        if (object.kind == ObjectKind::Stack) {
+          name = function + "::" + (record ? record->text : instruction->getName().str());
+        } else {
+          name = fmt::format("heap({}:{})", function,
+                             instruction->getDebugLoc() ? instruction->getDebugLoc().getLine() : 0);
+        }
+        break;
+      }
+    }
+    if (layout.empty() || (where.begin == 0 && where.end == UINT32_MAX)) return name;
+    return name + trace::field_path(layout, where.begin, size);
+  }
+
+  // Linking modules appends a number to the second of two equal names of static variables.
+  static std::string without_number(const std::string& name) {
+    const size_t dot = name.rfind('.');
+    if (dot == std::string::npos || dot + 1 == name.size()) return name;
+    return name.find_first_not_of("0123456789", dot + 1) == std::string::npos ? name.substr(0, dot) : name;
+  }
+
+ private:
+  const PointerAnalysis& pointers_;
+  const Sites& sites_;
+  std::unordered_map<std::string, const trace::ProgramVariable*> layouts_;
+};
+
+Facts facts_of(const llvm::Module& module, const Accesses& accesses, const Threads& threads, const Sites& sites,
+               const PairSet& found) {
+  Facts facts;
+  const Objects& objects = accesses.pointers().objects();
+  for (ObjectId id = 0; id < objects.object_count(); ++id) {
+    const Object& object = objects.object(id);
+    Facts::Object one;
+    one.external = object.external;
+    if (object.kind == ObjectKind::Global) {
+      one.memory = Facts::Memory::Global;
+      one.name = Names::without_number(object.value->getName().str());
+    } else if (object.kind == ObjectKind::Stack || object.kind == ObjectKind::Heap) {
+      one.memory = object.kind == ObjectKind::Stack ? Facts::Memory::Stack : Facts::Memory::Heap;
+      one.site = Sites::key(*llvm::cast<llvm::Instruction>(object.value));
+    }
+    facts.objects.push_back(std::move(one));
+  }
+  for (const ExtentSet& set : accesses.sets()) {
+    Facts::Set one{set.unknown, {}};
+    for (const Extent& extent : set.extents) one.extents.push_back({extent.object, extent.begin, extent.end});
+    facts.sets.push_back(std::move(one));
+  }
+  for (const ThreadClass& thread : threads.classes()) {
+    const std::string entry = thread.entry ? thread.entry->getName().str() : "";
+    facts.threads.push_back({entry, sites.written(entry), thread.many});
+  }
+  std::unordered_map<uint64_t, uint32_t> by_key;
+  std::unordered_map<uint64_t, unsigned> instructions;
+  for (const llvm::Function& function : module) {
+    const auto& classes = threads.classes_of(&function);
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      const uint64_t key = Sites::key(instruction);
+      if (key == 0) continue;
+      ++instructions[key];
+      if (classes.empty()) {
+        facts.dead.push_back(key);
+        continue;
+      }
+      auto [at, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(facts.sites.size()));
+      if (fresh) facts.sites.push_back({key, false, false, {}, {}, {}});
+      Facts::Site& site = facts.sites[at->second];
+      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      site.branch |= is_branch(instruction) || call;  // functions of the library decide things, too
+      site.unseen |= call && accesses.pointers().calls_unknown(call);
+      for (uint32_t thread : classes)
+        if (std::find(site.threads.begin(), site.threads.end(), thread) == site.threads.end())
+          site.threads.push_back(thread);
+    }
+  }
+  std::erase_if(facts.dead, [&](uint64_t key) { return by_key.contains(key); });
+  for (const Access& access : accesses.all()) {
+    auto at = by_key.find(Sites::key(*access.instruction));
+    if (at == by_key.end()) continue;
+    Facts::Site& site = facts.sites[at->second];
+    if (access.reads) site.reads.push_back(access.set);
+    if (access.writes) site.writes.push_back(access.set);
+  }
+  // Two instructions with one key: what is impossible for one of them says nothing about the site.
+  auto only = [&](const llvm::Instruction* instruction) { return instructions[Sites::key(*instruction)] == 1; };
+  for (const auto& [def, use] : found.refuted)
+    if (only(def) && only(use)) facts.refuted.emplace_back(Sites::key(*def), Sites::key(*use));
+  for (const auto& [object, use] : found.overwritten)
+    if (only(use)) facts.overwritten.emplace_back(Sites::key(*use), object);
+  facts.finish();
+  return facts;
 }
 
 BranchOutcome outcome_of(Sites& sites, const Outcome& outcome) {
@@ -143,22 +258,23 @@ BranchOutcome outcome_of(Sites& sites, const Outcome& outcome) {
   return result;
 }
 
-Result analyze(const std::vector<std::string>& modules, const trace::Program* program, bool every_access) {
+Result analyze(const std::vector<std::string>& modules, const trace::Program* program, bool every_access,
+               const Limits& limits) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = link(context, modules);
   PointerAnalysis pointers(*module);
   Threads threads(*module, pointers);
-  Control control(*module, pointers);
+  Control control(*module, threads);
 
   Result result;
   for (const llvm::Function& function : *module) result.instructions += function.getInstructionCount();
+  result.pointer_nodes = pointers.node_count();
   Sites sites(result, program, every_access);
-  PairSet found = find_pairs(*module, pointers, threads, [&](const llvm::Instruction& i) { return sites.is_site(i); });
-  result.shared_objects = found.shared_objects;
-
-  std::map<std::string, const trace::ProgramVariable*> layouts;
-  if (program)
-    for (const trace::ProgramVariable& variable : program->variables()) layouts.emplace(variable.name, &variable);
+  const Names names(pointers, program, sites);
+  const Accesses accesses(*module, pointers, threads, [&](const llvm::Instruction& i) { return sites.is_site(i); });
+  const PairSet found = find_pairs(accesses, threads, limits.pairs);
+  result.shared_objects = static_cast<size_t>(std::count(found.shared.begin(), found.shared.end(), true));
+  result.facts = facts_of(*module, accesses, threads, sites, found);
 
   // Sites first: every access and branch of code that runs, whether it is of a pair or not.
   for (const llvm::Function& function : *module) {
@@ -173,45 +289,51 @@ Result analyze(const std::vector<std::string>& modules, const trace::Program* pr
       all.insert(all.end(), escorts.begin(), escorts.end());
     }
   }
-  std::map<BranchOutcome, std::set<uint32_t>> dominated;
+  std::map<BranchOutcome, std::vector<uint32_t>> dominated;
   for (uint32_t i = 0; i < result.sites.size(); ++i) {
     auto& escorts = result.sites[i].escorts;
     std::sort(escorts.begin(), escorts.end());
     escorts.erase(std::unique(escorts.begin(), escorts.end()), escorts.end());
-    for (const BranchOutcome& outcome : escorts) dominated[outcome].insert(i);
+    for (const BranchOutcome& outcome : escorts) dominated[outcome].push_back(i);
   }
-  for (const auto& [outcome, inside] : dominated) result.dominated.push_back({outcome, {inside.begin(), inside.end()}});
+  for (auto& [outcome, inside] : dominated) result.dominated.push_back({outcome, std::move(inside)});
 
-  std::set<const llvm::Instruction*> used;
+  llvm::DenseSet<const llvm::Instruction*> used;
   std::set<EscortPair> escorts;
+  auto escort = [&](const EscortPair& pair) {
+    if (escorts.size() < limits.escorts)
+      escorts.insert(pair);
+    else
+      result.escorts_cut |= !escorts.contains(pair);
+  };
   for (const InstructionPair& pair : found.pairs) {
-    const Location& location = pointers.objects().at(pair.location);
-    std::string variable = object_name(pointers.objects().object(location.object));
-    auto layout = layouts.find(variable);
-    if (layout != layouts.end()) {
-      variable = layout->second->display.empty() ? layout->second->name : layout->second->display;
-      if (location.offset != kAnyOffset)
-        variable += trace::field_path(layout->second->layout, location.offset, layout->second->size);
-    }
+    const std::string variable = names.of(pair.where);
     const uint32_t def = pair.def ? sites.index(*pair.def) : kInitial, use = sites.index(*pair.use);
     result.pairs.push_back({def, use, variable, pair.cross_thread, pair.shared});
     if (pair.def) used.insert(pair.def);
     if (!pair.shared) continue;
     for (const BranchOutcome& at_use : result.sites[use].escorts) {
       if (!pair.def)
-        escorts.insert({BranchOutcome{}, at_use});
+        escort({BranchOutcome{}, at_use});
       else
-        for (const BranchOutcome& at_def : result.sites[def].escorts) escorts.insert({at_def, at_use});
+        for (const BranchOutcome& at_def : result.sites[def].escorts) escort({at_def, at_use});
     }
   }
   std::sort(result.pairs.begin(), result.pairs.end(), [](const PotentialPair& a, const PotentialPair& b) {
     return std::tie(a.variable, a.use, a.def) < std::tie(b.variable, b.use, b.def);
   });
   result.escorts.assign(escorts.begin(), escorts.end());
-  for (const llvm::Instruction* write : found.writes)
-    if (!used.contains(write)) result.dead_definitions.push_back(sites.index(*write));
+  for (const auto& [object, count] : found.unlisted)
+    result.unlisted.push_back({names.of({object, 0, UINT32_MAX}), count});
+  std::stable_sort(result.unlisted.begin(), result.unlisted.end(),
+                   [](const Unlisted& a, const Unlisted& b) { return a.pairs > b.pairs; });
+  // Where pairs are left out, a write without a listed one may still have one.
+  if (result.unlisted.empty())
+    for (const llvm::Instruction* write : found.writes)
+      if (!used.contains(write)) result.dead_definitions.push_back(sites.index(*write));
   for (const ThreadClass& thread : threads.classes())
-    result.threads.push_back({sites.written(thread.entry->getName().str()), thread.many});
+    result.threads.push_back(
+        {thread.entry ? sites.written(thread.entry->getName().str()) : "(code that STEM does not see)", thread.many});
   return result;
 }
 
@@ -221,17 +343,17 @@ bool Result::bare(const PotentialPair& pair) const {
   return sites[pair.use].escorts.empty() || (pair.def != kInitial && sites[pair.def].escorts.empty());
 }
 
-Result analyze_program(const trace::Program& program) {
+Result analyze_program(const trace::Program& program, const Limits& limits) {
   std::vector<std::string> modules;
   for (const trace::Bitcode& bitcode : program.bitcode())
     modules.emplace_back(bitcode.bytes.begin(), bitcode.bytes.end());
   if (modules.empty())
     user_error("{} has no bitcode inside; build it with stem-cc or stem-c++ to analyse it statically", program.path());
-  return analyze(modules, &program, false);
+  return analyze(modules, &program, false, limits);
 }
 
-Result analyze_modules(const std::vector<std::string>& modules, bool every_access) {
-  return analyze(modules, nullptr, every_access);
+Result analyze_modules(const std::vector<std::string>& modules, bool every_access, const Limits& limits) {
+  return analyze(modules, nullptr, every_access, limits);
 }
 
 }  // namespace stem::analysis

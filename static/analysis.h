@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "static/facts.h"
 #include "trace/program.h"
 
 namespace stem::analysis {
@@ -61,6 +62,12 @@ struct ThreadInfo {
   bool many = false;
 };
 
+// A variable with so many potential pairs that they are not (all) listed.
+struct Unlisted {
+  std::string variable;
+  uint64_t pairs = 0;  // at most
+};
+
 struct Result {
   std::vector<StaticSite> sites;  // accesses and branches of code that some thread may run; keys are unique
   std::vector<ThreadInfo> threads;
@@ -69,17 +76,24 @@ struct Result {
       escorts;  // of pairs on shared variables: the paper's, and ours with initial definitions (def.site == kInitial)
   std::vector<Dominated> dominated;        // by outcome
   std::vector<uint32_t> dead_definitions;  // writes of shared variables that no read may see
+  std::vector<Unlisted> unlisted;          // most pairs first
+  bool escorts_cut = false;                // more escort pairs than are listed
+  Facts facts;                             // knows about pairs that are not listed, too
   size_t instructions = 0, pointer_nodes = 0, shared_objects = 0;
 
   // No escort pair stands for this pair: its read or its write runs whatever branches decide.
   bool bare(const PotentialPair& pair) const;
 };
 
+struct Limits {
+  size_t pairs = 300000, escorts = 300000;  // listed at most
+};
+
 // Analyses the bitcode inside an executable built by stem-cc. Throws UserError if there is none.
-Result analyze_program(const trace::Program& program);
+Result analyze_program(const trace::Program& program, const Limits& limits = {});
 
 // The same on modules given directly (bitcode or textual IR), for tests. Sites are the instructions with !stem.site
 // metadata, or, when `every_access` is set, all of them, named by file and line.
-Result analyze_modules(const std::vector<std::string>& modules, bool every_access);
+Result analyze_modules(const std::vector<std::string>& modules, bool every_access, const Limits& limits = {});
 
 }  // namespace stem::analysis

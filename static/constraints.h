@@ -8,12 +8,15 @@
 
 namespace stem::analysis {
 
-class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
+class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder>, public Solver::Listener {
  public:
-  ConstraintBuilder(PointerAnalysis& analysis, const std::map<const llvm::Value*, llvm::Type*>& heap_types);
+  ConstraintBuilder(PointerAnalysis& analysis, const HeapTypes& heap_types);
 
   void build(const llvm::Module& module);
-  void resolve(uint32_t call, const llvm::Function* function);
+
+  void called(uint32_t call, ObjectId function) override;
+  void called_unknown(uint32_t call) override;
+  void exposed(ObjectId function) override;
 
   void visitAllocaInst(llvm::AllocaInst& instruction);
   void visitLoadInst(llvm::LoadInst& instruction);
@@ -29,22 +32,23 @@ class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
   void visitInstruction(llvm::Instruction& instruction);  // casts, phi, select, aggregates: a copy of each operand
 
  private:
-  enum class How : uint8_t { Call, Thread, CallBack, Escaped };
+  enum class How : uint8_t { Call, Thread, CallBack, Anywhere };
   struct Pending {
     const llvm::CallBase* call;
     How how;
-    NodeId argument;  // Thread: what the entry is given
+    NodeId argument;  // Thread, Anywhere: what the function is given
   };
 
   NodeId node(const llvm::Value* value);
   NodeId constant_node(const llvm::Constant* constant);
-  NodeId whole_pointer(const llvm::Value* pointer);  // to every part of what the pointer points to
+  NodeId whole_pointer(NodeId pointer);  // to every part of what the pointer points to
   void move_gep(const llvm::GEPOperator& gep, NodeId to);
   void initialise(NodeId base, const llvm::Constant* constant, uint64_t offset);
   void call_pointer(NodeId pointer, const llvm::CallBase& call, How how, NodeId argument);
   void link(const llvm::CallBase& call, const llvm::Function& function);
   void external_call(llvm::CallBase& call, llvm::StringRef name);
-  void unknown_call(llvm::CallBase& call);
+  void unknown_call(const llvm::CallBase& call);
+  void start_variadic(llvm::CallBase& call);
   NodeId fresh_object(llvm::CallBase& call);
   NodeId result_node(const llvm::Function& function);
   NodeId variadic_node(const llvm::Function& function);
@@ -52,12 +56,13 @@ class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
   PointerAnalysis& analysis_;
   Solver& solver_;
   Objects& objects_;
-  const std::map<const llvm::Value*, llvm::Type*>& heap_types_;
+  const HeapTypes& heap_types_;
   const llvm::DataLayout* layout_ = nullptr;
-  std::map<const llvm::Function*, NodeId> results_, variadics_;
+  std::unordered_map<const llvm::Function*, NodeId> results_, variadics_;
   std::vector<Pending> pending_;
-  NodeId external_;  // points to memory we do not see, which holds every pointer given to code we do not see:
-  NodeId escaped_;   // those, and the memory itself
+  NodeId outside_;  // points to memory that was there before the program: its arguments, the environment, tables of
+                    // libraries
+  NodeId results_of_threads_, specific_, handlers_, scanned_;  // pthread_join, pthread_getspecific, sigaction, strtok
   NodeId nothing_;
 };
 

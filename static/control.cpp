@@ -6,30 +6,30 @@
 
 namespace stem::analysis {
 
-Control::Control(const llvm::Module& module, const PointerAnalysis& pointers) {
+Control::Control(const llvm::Module& module, const Threads& threads) {
   for (const llvm::Function& function : module)
     if (!function.isDeclaration()) add_function(function);
   // Hand on through calls until nothing changes; recursion adds nothing new after the first round of it.
-  std::map<const llvm::Function*, std::vector<const llvm::BasicBlock*>> unconditional;
-  for (const llvm::Function& function : module)
-    for (const llvm::BasicBlock& block : function)
-      if (blocks_[&block].empty()) unconditional[&function].push_back(&block);
+  std::set<const llvm::Function*> too_many;
   for (bool changed = true; changed;) {
     changed = false;
-    for (const llvm::Function& function : module)
-      for (const llvm::Instruction& instruction : llvm::instructions(function)) {
-        auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-        if (!call) continue;
-        const auto escorts = blocks_[call->getParent()];
-        if (escorts.empty()) continue;
-        for (const llvm::Function* callee : pointers.callees(call))
-          for (const llvm::BasicBlock* block : unconditional[callee]) {
-            auto& target = blocks_[block];
-            size_t before = target.size();
-            target.insert(escorts.begin(), escorts.end());
-            changed |= target.size() != before;
-          }
+    for (const llvm::Function& function : module) {
+      if (function.isDeclaration() || too_many.contains(&function)) continue;
+      std::set<Outcome> all;
+      for (const llvm::CallBase* call : threads.callers(&function)) {
+        if (all.size() > kMany) break;
+        const auto& escorts = this->escorts(call);
+        all.insert(escorts.begin(), escorts.end());
       }
+      auto& known = handed_on_[&function];
+      if (all.size() == known.size()) continue;  // it only ever grows
+      if (all.size() > kMany) {
+        too_many.insert(&function);
+        all.clear();
+      }
+      known.assign(all.begin(), all.end());
+      changed = true;
+    }
   }
 }
 
@@ -44,15 +44,17 @@ void Control::add_function(const llvm::Function& function) {
       auto* stop = after.getNode(&block) ? after.getNode(&block)->getIDom() : nullptr;
       for (auto* node = after.getNode(branch->getSuccessor(i)); node && node != stop && node->getBlock();
            node = node->getIDom())
-        blocks_[node->getBlock()].insert({branch, i});
+        blocks_[node->getBlock()].push_back({branch, i});
     }
   }
 }
 
-const std::set<Outcome>& Control::escorts(const llvm::Instruction* instruction) const {
-  static const std::set<Outcome> none;
-  auto entry = blocks_.find(instruction->getParent());
-  return entry == blocks_.end() ? none : entry->second;
+const std::vector<Outcome>& Control::escorts(const llvm::Instruction* instruction) const {
+  static const std::vector<Outcome> none;
+  auto own = blocks_.find(instruction->getParent());
+  if (own != blocks_.end()) return own->second;
+  auto entry = handed_on_.find(instruction->getFunction());
+  return entry == handed_on_.end() ? none : entry->second;
 }
 
 }  // namespace stem::analysis

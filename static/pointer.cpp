@@ -16,22 +16,20 @@ PointerAnalysis::PointerAnalysis(const llvm::Module& module) {
 
 PointerAnalysis::~PointerAnalysis() = default;
 
-void PointerAnalysis::run(const llvm::Module& module, const std::map<const llvm::Value*, llvm::Type*>& heap_types) {
+void PointerAnalysis::run(const llvm::Module& module, const HeapTypes& heap_types) {
   nodes_.clear();
   callees_.clear();
   creations_.clear();
   joins_.clear();
-  external_.clear();
+  call_backs_.clear();
+  unknown_calls_.clear();
+  external_functions_.clear();
+  anywhere_.clear();
   objects_ = std::make_unique<Objects>(module.getDataLayout());
   solver_ = std::make_unique<Solver>(*objects_);
   ConstraintBuilder builder(*this, heap_types);
   builder.build(module);
-  solver_->solve([&](uint32_t call, ObjectId function) {
-    builder.resolve(call, llvm::cast<llvm::Function>(objects_->object(function).value));
-  });
-  llvm::SparseBitVector<> start;
-  start.set(objects_->external());
-  external_ = reachable_objects(start);
+  solver_->solve(builder);
 }
 
 const PointsTo& PointerAnalysis::points_to(const llvm::Value* value) const {
@@ -40,36 +38,50 @@ const PointsTo& PointerAnalysis::points_to(const llvm::Value* value) const {
   return entry == nodes_.end() ? empty : solver_->points_to(entry->second);
 }
 
-const std::set<const llvm::Function*>& PointerAnalysis::callees(const llvm::CallBase* call) const {
-  static const std::set<const llvm::Function*> empty;
-  auto entry = callees_.find(call);
-  return entry == callees_.end() ? empty : entry->second;
+bool PointerAnalysis::unknown(const llvm::Value* value) const {
+  auto entry = nodes_.find(value);
+  return entry != nodes_.end() && solver_->unknown(entry->second);
 }
 
-llvm::SparseBitVector<> PointerAnalysis::reachable_objects(llvm::SparseBitVector<> from) const {
+const PointerAnalysis::Functions& PointerAnalysis::callees(const llvm::CallBase* call) const {
+  static const Functions none;
+  auto entry = callees_.find(call);
+  return entry == callees_.end() ? none : entry->second;
+}
+
+const PointerAnalysis::Functions& PointerAnalysis::call_backs(const llvm::CallBase* call) const {
+  static const Functions none;
+  auto entry = call_backs_.find(call);
+  return entry == call_backs_.end() ? none : entry->second;
+}
+
+std::set<ObjectId> PointerAnalysis::reachable(const PointsTo& from, bool& unknown) const {
+  std::set<ObjectId> found;
   std::vector<ObjectId> work;
-  for (ObjectId object : from) work.push_back(object);
+  for (LocationId location : from)
+    if (found.insert(objects_->at(location).object).second) work.push_back(objects_->at(location).object);
   while (!work.empty()) {
-    ObjectId object = work.back();
+    const ObjectId object = work.back();
     work.pop_back();
-    std::vector<LocationId> locations = objects_->object(object).locations;
-    locations.push_back(objects_->any(object));
-    for (LocationId location : locations)
-      for (LocationId target : solver_->content(location))
-        if (from.test_and_set(objects_->at(target).object)) work.push_back(objects_->at(target).object);
+    solver_->contents(object, [&](const PointsTo& held, bool held_unknown) {
+      unknown |= held_unknown;
+      for (LocationId location : held)
+        if (found.insert(objects_->at(location).object).second) work.push_back(objects_->at(location).object);
+    });
   }
-  return from;
+  return found;
 }
 
 // The largest type through which a pointer to the start of an allocation is indexed or accessed.
-std::map<const llvm::Value*, llvm::Type*> PointerAnalysis::infer_heap_types(const llvm::Module& module) const {
+HeapTypes PointerAnalysis::infer_heap_types(const llvm::Module& module) const {
   const llvm::DataLayout& layout = module.getDataLayout();
-  std::map<const llvm::Value*, llvm::Type*> types;
+  HeapTypes types;
   auto note = [&](const llvm::Value* pointer, llvm::Type* type) {
     if (!type->isSized() || type->isIntegerTy(8)) return;
     for (LocationId location : points_to(pointer)) {
       const Object& object = objects_->object(objects_->at(location).object);
-      if (object.kind != ObjectKind::Heap || (objects_->at(location).offset != 0 && objects_->at(location).offset != kAnyOffset))
+      if (object.kind != ObjectKind::Heap ||
+          (objects_->at(location).offset != 0 && objects_->at(location).offset != kAnyOffset))
         continue;
       llvm::Type*& best = types[object.value];
       if (!best || layout.getTypeAllocSize(best) < layout.getTypeAllocSize(type)) best = type;

@@ -27,6 +27,12 @@ NodeId Solver::find(NodeId node) const {
   return node;
 }
 
+Solver::Uses& Solver::uses(NodeId node) {
+  auto& uses = nodes_[node].uses;
+  if (!uses) uses = std::make_unique<Uses>();
+  return *uses;
+}
+
 void Solver::enqueue(NodeId node) {
   node = find(node);
   if (nodes_[node].queued) return;
@@ -36,35 +42,56 @@ void Solver::enqueue(NodeId node) {
 
 void Solver::add_base(NodeId node, LocationId location) {
   node = find(node);
+  if (nodes_[node].unknown && objects_.external_locations().test(location)) return;
   if (nodes_[node].all.test_and_set(location)) enqueue(node);
+}
+
+void Solver::add_unknown(NodeId node) {
+  node = find(node);
+  if (nodes_[node].unknown) return;
+  nodes_[node].unknown = true;
+  enqueue(node);
+}
+
+void Solver::add_escape(NodeId node) {
+  node = find(node);
+  if (nodes_[node].escapes) return;
+  nodes_[node].escapes = true;
+  enqueue(node);
 }
 
 void Solver::add_copy(NodeId from, NodeId to) {
   from = find(from);
   to = find(to);
-  if (from == to || !edges_.insert(pair_key(from, to)).second) return;
-  nodes_[from].copies.push_back(to);
+  if (from == to || !nodes_[from].copies.test_and_set(to)) return;
   if (nodes_[to].all |= nodes_[from].done) enqueue(to);
-  if (nodes_[from].all != nodes_[from].done) enqueue(from);
+  if (nodes_[from].unknown_done) add_unknown(to);
 }
 
-// Constraints on a pointer apply to what it points to already and to all it will: forget what was passed on.
+// Constraints on a pointer apply to what it points to already and to all it will.
 void Solver::add_load(NodeId pointer, NodeId to) {
   pointer = find(pointer);
-  nodes_[pointer].loads.push_back(to);
-  for (LocationId location : nodes_[pointer].done) add_copy(source_cell(location), to);
+  uses(pointer).loads.push_back(to);
+  if (nodes_[pointer].unknown_done) add_unknown(to);
+  if (nodes_[pointer].done.empty()) return;
+  const PointsTo done = nodes_[pointer].done;
+  for (LocationId location : done) add_copy(source_cell(location), to);
 }
 
 void Solver::add_store(NodeId pointer, NodeId from) {
   pointer = find(pointer);
-  nodes_[pointer].stores.push_back(from);
-  for (LocationId location : nodes_[pointer].done) add_copy(from, target_cell(location));
+  uses(pointer).stores.push_back(from);
+  if (nodes_[pointer].unknown_done) add_escape(from);
+  if (nodes_[pointer].done.empty()) return;
+  const PointsTo done = nodes_[pointer].done;
+  for (LocationId location : done) add_copy(from, target_cell(location));
 }
 
-void Solver::add_move(NodeId from, NodeId to, int64_t offset, std::vector<uint64_t> strides) {
+void Solver::add_move(NodeId from, NodeId to, int64_t offset, std::vector<uint64_t> strides, bool indexed) {
   from = find(from);
-  for (LocationId location : nodes_[from].done) add_base(to, objects_.move(location, offset, strides));
-  nodes_[from].moves.push_back({to, offset, std::move(strides)});
+  if (nodes_[from].unknown_done) add_unknown(to);
+  for (LocationId location : nodes_[from].done) add_base(to, objects_.move(location, offset, strides, indexed));
+  uses(from).moves.push_back({to, offset, std::move(strides), indexed});
 }
 
 void Solver::add_copy_memory(NodeId to, NodeId from) {
@@ -72,30 +99,54 @@ void Solver::add_copy_memory(NodeId to, NodeId from) {
   memory_copies_.push_back({to, from, kNoNode});
   to = find(to);
   from = find(from);
-  nodes_[to].copy_memory_to.push_back(index);
-  nodes_[from].copy_memory_from.push_back(index);
-  copy_memory(index, PointsTo(nodes_[to].done), PointsTo(nodes_[from].done));
+  uses(to).copy_memory_to.push_back(index);
+  uses(from).copy_memory_from.push_back(index);
+  // On the next visit, both are looked at as if nothing had been passed on.
+  for (NodeId node : {to, from}) {
+    nodes_[node].done.clear();
+    nodes_[node].unknown_done = false;
+    enqueue(node);
+  }
 }
 
 void Solver::add_call(NodeId pointer, uint32_t call) {
   pointer = find(pointer);
-  nodes_[pointer].calls.push_back(call);
-  // Report what is known already on the next visit: nothing was reported to this call yet.
+  uses(pointer).calls.push_back(call);
   nodes_[pointer].done.clear();
+  nodes_[pointer].unknown_done = false;
   enqueue(pointer);
 }
 
-Solver::Whole& Solver::whole(ObjectId object) {
+void Solver::expose(ObjectId object) {
+  if (objects_.object(object).external) return;
+  objects_.set_external(object);
+  switch (objects_.object(object).kind) {
+    case ObjectKind::External:
+      return;
+    case ObjectKind::Function:
+      exposed_.push_back(object);
+      return;
+    case ObjectKind::Global:
+    case ObjectKind::Stack:
+    case ObjectKind::Heap:
+      break;
+  }
+  Whole parts = whole(object);
+  add_unknown(parts.stored);
+  add_escape(parts.held);
+}
+
+Solver::Whole Solver::whole(ObjectId object) {
   auto entry = wholes_.find(object);
   if (entry != wholes_.end()) return entry->second;
   Whole fresh{add_node(), add_node()};
-  Whole& result = wholes_.emplace(object, fresh).first->second;
+  wholes_.emplace(object, fresh);
   add_copy(fresh.stored, fresh.held);
   for (LocationId location : object_cells_[object]) {
     add_copy(fresh.stored, cells_.at(location));
     add_copy(cells_.at(location), fresh.held);
   }
-  return result;
+  return fresh;
 }
 
 NodeId Solver::cell(LocationId location) {
@@ -110,8 +161,11 @@ NodeId Solver::cell(LocationId location) {
     add_copy(known->second.stored, node);
     add_copy(node, known->second.held);
   }
-  std::vector<Subscriber> waiting = subscribers_[object];
-  for (const Subscriber& subscriber : waiting) apply(subscriber, location);
+  auto waiting = subscribers_.find(object);
+  if (waiting != subscribers_.end()) {
+    const std::vector<Subscriber> present = waiting->second;
+    for (const Subscriber& subscriber : present) apply(subscriber, location);
+  }
   return node;
 }
 
@@ -125,7 +179,13 @@ NodeId Solver::target_cell(LocationId location) {
   return whole(objects_.at(location).object).stored;
 }
 
-const PointsTo& Solver::content(LocationId location) { return points_to(source_cell(location)); }
+void Solver::contents(ObjectId object, const std::function<void(const PointsTo&, bool unknown)>& tell) const {
+  auto cells = object_cells_.find(object);
+  if (cells != object_cells_.end())
+    for (LocationId location : cells->second) tell(points_to(cells_.at(location)), unknown(cells_.at(location)));
+  auto parts = wholes_.find(object);
+  if (parts != wholes_.end()) tell(points_to(parts->second.held), unknown(parts->second.held));
+}
 
 void Solver::apply(const Subscriber& subscriber, LocationId cell_location) {
   Location from = objects_.at(subscriber.from), to = objects_.at(subscriber.to), at = objects_.at(cell_location);
@@ -155,57 +215,109 @@ void Solver::copy_locations(LocationId to, LocationId from) {
   if (to == from || !copied_.insert(pair_key(to, from)).second) return;
   ObjectId source = objects_.at(from).object;
   subscribers_[source].push_back({from, to});
-  std::vector<LocationId> present = object_cells_[source];
+  const std::vector<LocationId> present = object_cells_[source];
   for (LocationId location : present) apply({from, to}, location);
   add_copy(whole(source).stored, whole(objects_.at(to).object).stored);
 }
 
-void Solver::visit(NodeId node, const std::function<void(uint32_t, ObjectId)>& resolved) {
+void Solver::use(Uses& uses, const PointsTo& fresh, bool unknown_fresh, Listener& listener) {
+  if (unknown_fresh) {
+    for (NodeId target : uses.loads) add_unknown(target);
+    for (NodeId source : uses.stores) add_escape(source);
+    for (const Move& move : uses.moves) add_unknown(move.to);
+    for (uint32_t call : uses.calls) listener.called_unknown(call);
+  }
+  for (LocationId location : fresh) {
+    ObjectId object = objects_.at(location).object;
+    if (objects_.object(object).kind == ObjectKind::Function) {
+      for (uint32_t call : uses.calls) listener.called(call, object);
+    } else {
+      for (NodeId target : uses.loads) add_copy(source_cell(location), target);
+      for (NodeId source : uses.stores) add_copy(source, target_cell(location));
+    }
+    for (const Move& move : uses.moves)
+      add_base(move.to, objects_.move(location, move.offset, move.strides, move.indexed));
+  }
+  // From a pointer that may be anything: what the target holds may be anything. To one: what the source holds escapes.
+  for (uint32_t index : uses.copy_memory_to) {
+    const NodeId other = find(memory_copies_[index].from);
+    const PointsTo sources = nodes_[other].all;
+    copy_memory(index, fresh, sources);
+    if (nodes_[other].unknown)
+      for (LocationId target : fresh) add_unknown(whole(objects_.at(target).object).stored);
+    if (unknown_fresh)
+      for (LocationId source : sources) add_escape(whole(objects_.at(source).object).held);
+  }
+  for (uint32_t index : uses.copy_memory_from) {
+    const NodeId other = find(memory_copies_[index].to);
+    const PointsTo targets = nodes_[other].all;
+    copy_memory(index, targets, fresh);
+    if (nodes_[other].unknown)
+      for (LocationId source : fresh) add_escape(whole(objects_.at(source).object).held);
+    if (unknown_fresh)
+      for (LocationId target : targets) add_unknown(whole(objects_.at(target).object).stored);
+  }
+}
+
+void Solver::visit(NodeId node, Listener& listener) {
+  const bool escapes_fresh = nodes_[node].escapes && !nodes_[node].escapes_done;
+  if (escapes_fresh) {
+    const PointsTo present = nodes_[node].all;
+    for (LocationId location : present) expose(objects_.at(location).object);
+  }
+  if (nodes_[node].unknown) nodes_[node].all.intersectWithComplement(objects_.external_locations());
   PointsTo fresh = nodes_[node].all;
   fresh.intersectWithComplement(nodes_[node].done);
+  const bool unknown_fresh = nodes_[node].unknown && !nodes_[node].unknown_done;
   nodes_[node].done = nodes_[node].all;
-  // Callbacks and cells add nodes and edges: work on copies of the lists, by index.
-  auto loads = nodes_[node].loads;
-  auto stores = nodes_[node].stores;
-  auto moves = nodes_[node].moves;
-  auto calls = nodes_[node].calls;
-  auto to = nodes_[node].copy_memory_to;
-  auto from = nodes_[node].copy_memory_from;
-  for (LocationId location : fresh) {
-    for (NodeId target : loads) add_copy(source_cell(location), target);
-    for (NodeId source : stores) add_copy(source, target_cell(location));
-    for (const Move& move : moves) add_base(move.to, objects_.move(location, move.offset, move.strides));
-    ObjectId object = objects_.at(location).object;
-    if (objects_.object(object).kind == ObjectKind::Function)
-      for (uint32_t call : calls) resolved(call, object);
+  nodes_[node].unknown_done = nodes_[node].unknown;
+  nodes_[node].escapes_done = nodes_[node].escapes;
+  if (nodes_[node].escapes && !escapes_fresh)
+    for (LocationId location : fresh) expose(objects_.at(location).object);
+  if (nodes_[node].uses && (unknown_fresh || !fresh.empty())) {
+    // What the uses cause adds nodes and constraints, some of them to this very node: they are held aside meanwhile.
+    std::unique_ptr<Uses> held = std::move(nodes_[node].uses);
+    use(*held, fresh, unknown_fresh, listener);
+    Uses& now = uses(node);
+    append(held->loads, now.loads);
+    append(held->stores, now.stores);
+    append(held->moves, now.moves);
+    append(held->calls, now.calls);
+    append(held->copy_memory_to, now.copy_memory_to);
+    append(held->copy_memory_from, now.copy_memory_from);
+    nodes_[node].uses = std::move(held);
   }
-  for (uint32_t index : to) copy_memory(index, fresh, PointsTo(points_to(memory_copies_[index].from)));
-  for (uint32_t index : from) copy_memory(index, PointsTo(points_to(memory_copies_[index].to)), fresh);
-  node = find(node);
-  auto copies = nodes_[node].copies;
-  for (NodeId target : copies) {
-    node = find(node);
-    target = find(target);
+  if (!unknown_fresh && fresh.empty()) return;
+  const llvm::SparseBitVector<> copies = nodes_[node].copies;
+  for (NodeId edge : copies) {
+    const NodeId target = find(edge);
     if (target == node) continue;
+    if (unknown_fresh) add_unknown(target);
     if (nodes_[target].all |= fresh) enqueue(target);
   }
 }
 
-void Solver::solve(const std::function<void(uint32_t, ObjectId)>& resolved) {
-  while (queued_ > 0)
+void Solver::solve(Listener& listener) {
+  while (queued_ > 0 || !exposed_.empty()) {
+    while (!exposed_.empty()) {
+      const ObjectId function = exposed_.back();
+      exposed_.pop_back();
+      listener.exposed(function);
+    }
     for (NodeId node : collapse_cycles()) {
-      if (!nodes_[node].queued || find(node) != node) continue;
+      if (!nodes_[node].queued) continue;
       nodes_[node].queued = false;
       --queued_;
-      visit(node, resolved);
+      visit(node, listener);
     }
+  }
 }
 
 // Tarjan's algorithm without recursion. Components come out in reverse topological order; each becomes one node.
 std::vector<NodeId> Solver::collapse_cycles() {
   struct Frame {
     NodeId node;
-    size_t edge;
+    llvm::SparseBitVector<>::iterator edge, end;
   };
   const size_t count = nodes_.size();
   std::vector<uint32_t> number(count, 0), low(count, 0);
@@ -214,21 +326,25 @@ std::vector<NodeId> Solver::collapse_cycles() {
   std::vector<std::pair<NodeId, NodeId>> merges;
   std::vector<Frame> frames;
   uint32_t next = 0;
+  const auto enter = [&](NodeId node) {
+    number[node] = low[node] = ++next;
+    stack.push_back(node);
+    open[node] = true;
+    frames.push_back({node, nodes_[node].copies.begin(), nodes_[node].copies.end()});
+  };
   for (NodeId root = 0; root < count; ++root) {
     if (find(root) != root || number[root]) continue;
-    frames.push_back({root, 0});
+    enter(root);
     while (!frames.empty()) {
-      auto [node, edge] = frames.back();
-      if (edge == 0 && !number[node]) {
-        number[node] = low[node] = ++next;
-        stack.push_back(node);
-        open[node] = true;
-      }
-      if (edge < nodes_[node].copies.size()) {
-        ++frames.back().edge;
-        NodeId target = find(nodes_[node].copies[edge]);
-        if (!number[target]) frames.push_back({target, 0});
-        else if (open[target]) low[node] = std::min(low[node], number[target]);
+      Frame& frame = frames.back();
+      const NodeId node = frame.node;
+      if (frame.edge != frame.end) {
+        const NodeId target = find(*frame.edge);
+        ++frame.edge;
+        if (!number[target])
+          enter(target);
+        else if (open[target])
+          low[node] = std::min(low[node], number[target]);
         continue;
       }
       frames.pop_back();
@@ -248,6 +364,7 @@ std::vector<NodeId> Solver::collapse_cycles() {
   return order;
 }
 
+// What only one of the two has passed on counts as not passed on.
 void Solver::unite(NodeId keep, NodeId drop) {
   keep = find(keep);
   drop = find(drop);
@@ -258,16 +375,27 @@ void Solver::unite(NodeId keep, NodeId drop) {
   Node &a = nodes_[keep], &b = nodes_[drop];
   a.all |= b.all;
   a.done &= b.done;
-  append(a.copies, b.copies);
-  append(a.loads, b.loads);
-  append(a.stores, b.stores);
-  append(a.moves, b.moves);
-  append(a.calls, b.calls);
-  append(a.copy_memory_to, b.copy_memory_to);
-  append(a.copy_memory_from, b.copy_memory_from);
+  a.unknown |= b.unknown;
+  a.escapes |= b.escapes;
+  a.unknown_done &= b.unknown_done;
+  a.escapes_done &= b.escapes_done;
+  a.copies |= b.copies;
+  a.copies.reset(keep);
+  a.copies.reset(drop);
+  if (b.uses) {
+    Uses& uses = this->uses(keep);
+    append(uses.loads, b.uses->loads);
+    append(uses.stores, b.uses->stores);
+    append(uses.moves, b.uses->moves);
+    append(uses.calls, b.uses->calls);
+    append(uses.copy_memory_to, b.uses->copy_memory_to);
+    append(uses.copy_memory_from, b.uses->copy_memory_from);
+    b.uses.reset();
+  }
   b.all.clear();
   b.done.clear();
-  if (a.all != a.done) enqueue(keep);
+  b.copies.clear();
+  enqueue(keep);
 }
 
 }  // namespace stem::analysis

@@ -1,138 +1,242 @@
 #include "static/threads.h"
 
-#include <llvm/Analysis/CFG.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
 
 namespace stem::analysis {
 
+namespace {
+
+// Constructors run before main, destructors after it, both in main's thread.
+void add_structors(const llvm::Module& module, const char* name, std::vector<const llvm::Function*>& roots) {
+  const llvm::GlobalVariable* list = module.getGlobalVariable(name);
+  if (!list || !list->hasInitializer()) return;
+  auto* entries = llvm::dyn_cast<llvm::ConstantArray>(list->getInitializer());
+  if (!entries) return;
+  for (const llvm::Use& entry : entries->operands())
+    if (auto* fields = llvm::dyn_cast<llvm::ConstantStruct>(entry.get()))
+      if (auto* function = llvm::dyn_cast<llvm::Function>(fields->getOperand(1)->stripPointerCastsAndAliases()))
+        roots.push_back(function);
+}
+
+}  // namespace
+
 Threads::Threads(const llvm::Module& module, const PointerAnalysis& pointers) : pointers_(pointers) {
-  if (const llvm::Function* entry = module.getFunction("main")) classes_.push_back({entry, {}, false, {}});
+  find_callers(module);
+  const auto& anywhere = pointers.anywhere();
+  std::vector<const llvm::Function*> everywhere(anywhere.begin(), anywhere.end());
+  std::vector<std::vector<const llvm::Function*>> roots;
+  if (const llvm::Function* entry = module.getFunction("main"); entry && !entry->isDeclaration()) {
+    classes_.push_back({entry, {}, false});
+    roots.push_back({entry});
+    add_structors(module, "llvm.global_ctors", roots[0]);
+    add_structors(module, "llvm.global_dtors", roots[0]);
+    for (const llvm::Function* root : roots[0])
+      if (root != entry) not_once_.insert(root);
+  }
   for (const Creation& creation : pointers.creations()) {
     auto known = std::find_if(classes_.begin(), classes_.end(),
                               [&](const ThreadClass& thread) { return thread.entry == creation.entry; });
-    if (known == classes_.end()) known = classes_.insert(classes_.end(), ThreadClass{creation.entry, {}, false, {}});
+    if (known == classes_.end()) {
+      known = classes_.insert(classes_.end(), ThreadClass{creation.entry, {}, false});
+      roots.push_back({creation.entry});
+    }
     known->created_at.push_back(creation.call);
   }
-  for (const llvm::Function& function : module)
-    for (const llvm::Instruction& instruction : llvm::instructions(function))
-      if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction))
-        for (const llvm::Function* callee : pointers.callees(call)) {
-          // The "callees" of a creation are the entries it starts: not calls in this thread.
-          bool starts = std::any_of(pointers.creations().begin(), pointers.creations().end(), [&](const Creation& c) {
-            return c.call == call && c.entry == callee;
-          });
-          if (!starts) callers_[callee].insert(call);
-        }
-  for (ThreadClass& thread : classes_) find_functions(thread);
+  if (!pointers.external_functions().empty()) {
+    classes_.push_back({nullptr, {}, true});
+    roots.push_back({pointers.external_functions().begin(), pointers.external_functions().end()});
+  }
+  not_once_.insert(anywhere.begin(), anywhere.end());
+  not_once_.insert(pointers.external_functions().begin(), pointers.external_functions().end());
+  for (uint32_t i = 0; i < classes_.size(); ++i) {
+    roots[i].insert(roots[i].end(), everywhere.begin(), everywhere.end());
+    find_functions(i, roots[i]);
+  }
   find_once(module);
 }
 
-void Threads::find_functions(ThreadClass& thread) {
-  std::vector<const llvm::Function*> work{thread.entry};
-  thread.functions.insert(thread.entry);
-  while (!work.empty()) {
-    const llvm::Function* function = work.back();
-    work.pop_back();
-    for (const llvm::Instruction& instruction : llvm::instructions(*function)) {
+void Threads::find_callers(const llvm::Module& module) {
+  for (const llvm::Function& function : module) {
+    std::set<const llvm::Function*> callees;
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
       auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
       if (!call) continue;
-      for (const llvm::Function* callee : pointers_.callees(call))
-        if (callers_[callee].contains(call) && thread.functions.insert(callee).second) work.push_back(callee);
+      if (call->hasFnAttr(llvm::Attribute::ReturnsTwice)) returns_twice_.insert(&function);
+      if (pointers_.calls_unknown(call)) calls_unknown_.insert(&function);
+      for (const llvm::Function* callee : pointers_.callees(call)) {
+        if (callee->isDeclaration()) continue;
+        callers_[callee].push_back(call);
+        callees.insert(callee);
+      }
+      for (const llvm::Function* callee : pointers_.call_backs(call)) {
+        if (callee->isDeclaration()) continue;
+        callers_[callee].push_back(call);
+        callees.insert(callee);
+        not_once_.insert(callee);
+      }
     }
+    callees_[&function].assign(callees.begin(), callees.end());
   }
 }
 
-bool Threads::in_loop(const llvm::Instruction* instruction) const {
-  const llvm::BasicBlock* block = instruction->getParent();
-  for (const llvm::BasicBlock* next : llvm::successors(block))
-    if (llvm::isPotentiallyReachable(next, block)) return true;
-  return false;
+void Threads::find_functions(uint32_t thread, std::vector<const llvm::Function*> work) {
+  llvm::DenseSet<const llvm::Function*> seen;
+  bool unseen = false;
+  std::vector<const llvm::Function*> found;
+  auto reach = [&](const llvm::Function* function) {
+    if (!function->isDeclaration() && seen.insert(function).second) found.push_back(function);
+  };
+  for (const llvm::Function* root : work) reach(root);
+  for (size_t i = 0; i < found.size(); ++i) {
+    for (const llvm::Function* callee : callees_[found[i]]) reach(callee);
+    if (!unseen && calls_unknown_.contains(found[i])) {
+      unseen = true;
+      for (const llvm::Function* function : pointers_.external_functions()) reach(function);
+    }
+  }
+  for (const llvm::Function* function : found) classes_of_[function].push_back(thread);
 }
 
-// Grows from the entries downwards: once_ holds only functions whose whole chain of callers is known to run once.
+const std::vector<uint32_t>& Threads::classes_of(const llvm::Function* function) const {
+  static const std::vector<uint32_t> none;
+  auto entry = classes_of_.find(function);
+  return entry == classes_of_.end() ? none : entry->second;
+}
+
+const std::vector<const llvm::CallBase*>& Threads::callers(const llvm::Function* function) const {
+  static const std::vector<const llvm::CallBase*> none;
+  auto entry = callers_.find(function);
+  return entry == callers_.end() ? none : entry->second;
+}
+
+// The blocks that may run after this one has ended.
+const llvm::DenseSet<const llvm::BasicBlock*>& Threads::after(const llvm::BasicBlock* block) const {
+  auto [entry, fresh] = after_.try_emplace(block);
+  if (!fresh) return entry->second;
+  std::vector<const llvm::BasicBlock*> work{block};
+  while (!work.empty()) {
+    const llvm::BasicBlock* from = work.back();
+    work.pop_back();
+    for (const llvm::BasicBlock* next : llvm::successors(from))
+      if (entry->second.insert(next).second) work.push_back(next);
+  }
+  return entry->second;
+}
+
+bool Threads::in_loop(const llvm::Instruction* instruction) const {
+  return after(instruction->getParent()).contains(instruction->getParent());
+}
+
+bool Threads::reaches(const llvm::Instruction* from, const llvm::Instruction* to) const {
+  if (from->getParent() == to->getParent() && from->comesBefore(to)) return true;
+  return after(from->getParent()).contains(to->getParent());
+}
+
+// Grows from the entries downwards: once_ holds only functions whose whole chain of callers is known to run once. What
+// calls setjmp may run any part of itself again.
 void Threads::find_once(const llvm::Module& module) {
-  bool changed = true;
-  while (changed) {
+  llvm::DenseSet<const llvm::Function*> entries;
+  for (const ThreadClass& thread : classes_)
+    if (thread.entry) entries.insert(thread.entry);
+  auto may_be_once = [&](const llvm::Function* function) {
+    return !function->isDeclaration() && !not_once_.contains(function) && !returns_twice_.contains(function) &&
+           !once_.contains(function);
+  };
+  for (bool changed = true; changed;) {
     changed = false;
-    for (ThreadClass& thread : classes_) {
+    for (uint32_t i = 0; i < classes_.size(); ++i) {
+      ThreadClass& thread = classes_[i];
+      if (!thread.entry) continue;
       bool single = thread.created_at.empty() ||
                     (thread.created_at.size() == 1 && once_.contains(thread.created_at[0]->getFunction()) &&
                      !in_loop(thread.created_at[0]));
       thread.many = !single;
-      if (single && callers_[thread.entry].empty()) changed |= once_.emplace(thread.entry, nullptr).second;
+      if (single && callers(thread.entry).empty() && may_be_once(thread.entry))
+        changed |= once_.emplace(thread.entry, nullptr).second;
     }
     for (const llvm::Function& function : module) {
-      if (function.isDeclaration() || once_.contains(&function)) continue;
-      const auto& callers = callers_[&function];
-      if (callers.size() != 1) continue;
-      const llvm::CallBase* call = *callers.begin();
-      bool entry = std::any_of(classes_.begin(), classes_.end(), [&](const ThreadClass& t) { return t.entry == &function; });
-      if (!entry && once_.contains(call->getFunction()) && !in_loop(call) && call->getFunction() != &function)
+      if (!may_be_once(&function) || entries.contains(&function) || callers(&function).size() != 1) continue;
+      const llvm::CallBase* call = callers(&function)[0];
+      if (once_.contains(call->getFunction()) && !in_loop(call) && call->getFunction() != &function)
         changed |= once_.emplace(&function, call).second;
     }
   }
 }
 
-std::vector<uint32_t> Threads::classes_of(const llvm::Function* function) const {
-  std::vector<uint32_t> result;
-  for (uint32_t i = 0; i < classes_.size(); ++i)
-    if (classes_[i].functions.contains(function)) result.push_back(i);
-  return result;
-}
-
-std::vector<const llvm::Instruction*> Threads::chain(const llvm::Instruction* instruction) const {
-  std::vector<const llvm::Instruction*> result{instruction};
-  for (;;) {
-    auto known = once_.find(result.back()->getFunction());
-    if (known == once_.end()) return {};
-    if (!known->second) break;
-    result.push_back(known->second);
+const Threads::Chain* Threads::chain(const llvm::Function* function) const {
+  auto known = once_.find(function);
+  if (known == once_.end()) return nullptr;
+  auto [entry, fresh] = chains_.try_emplace(function);
+  if (fresh && known->second) {
+    Chain calls = *chain(known->second->getFunction());
+    calls.push_back(known->second);
+    chains_[function] = std::move(calls);
   }
-  std::reverse(result.begin(), result.end());
-  return result;
+  return &chains_[function];
 }
 
 bool Threads::may_follow(const llvm::Instruction* first, const llvm::Instruction* second) const {
-  auto a = chain(first), b = chain(second);
-  if (a.empty() || b.empty()) return true;
+  const Chain *up_first = chain(first->getFunction()), *up_second = chain(second->getFunction());
+  if (!up_first || !up_second) return true;
+  auto step = [](const Chain& up, const llvm::Instruction* last, size_t i) { return i < up.size() ? up[i] : last; };
   size_t level = 0;
-  while (level + 1 < a.size() && level + 1 < b.size() && a[level] == b[level]) ++level;
-  if (a[level]->getFunction() != b[level]->getFunction()) return true;  // of different threads
-  if (a[level] == b[level]) return a.size() == b.size() ? in_loop(a[level]) : true;
-  return llvm::isPotentiallyReachable(a[level]->getNextNode() ? a[level]->getNextNode() : a[level], b[level]);
+  while (level < up_first->size() && level < up_second->size() && (*up_first)[level] == (*up_second)[level]) ++level;
+  const llvm::Instruction *a = step(*up_first, first, level), *b = step(*up_second, second, level);
+  if (a->getFunction() != b->getFunction()) return true;  // of different threads
+  // A call and something inside it; or one access and itself: a copy is many accesses.
+  if (a == b)
+    return level < up_first->size() || level < up_second->size() || llvm::isa<llvm::CallBase>(a) || in_loop(a);
+  return reaches(a, b);
 }
 
 bool Threads::may_precede(const llvm::Instruction* write, uint32_t writer, const llvm::Instruction* read,
                           uint32_t reader) const {
   if (writer == reader && !classes_[writer].many) return may_follow(write, read);
   // What main does before a thread exists cannot read what the thread writes.
-  if (reader == 0 && writer != 0 && classes_[writer].created_at.size() > 0) {
-    bool after_some_creation = false;
-    for (const llvm::CallBase* creation : classes_[writer].created_at)
-      after_some_creation |= classes_[0].functions.contains(creation->getFunction()) ? may_follow(creation, read) : true;
-    return after_some_creation;
+  if (reader == 0 && writer != 0 && !classes_[writer].created_at.empty()) {
+    for (const llvm::CallBase* creation : classes_[writer].created_at) {
+      const auto& creators = classes_of(creation->getFunction());
+      const bool by_main = std::find(creators.begin(), creators.end(), 0u) != creators.end();
+      if (!by_main || creators.size() > 1 || may_follow(creation, read)) return true;
+    }
+    return false;
   }
   return true;
 }
 
 bool Threads::always_before_creation(const llvm::Instruction* instruction, uint32_t created) const {
   if (created == 0 || classes_[created].created_at.empty()) return false;
-  auto path = chain(instruction);
-  if (path.empty() || path[0]->getFunction() != classes_[0].entry) return false;
+  const Chain* path = chain(instruction->getFunction());
+  if (!path) return false;
+  auto step = [](const Chain& up, const llvm::Instruction* last, size_t i) { return i < up.size() ? up[i] : last; };
+  if (step(*path, instruction, 0)->getFunction() != classes_[0].entry) return false;
   for (const llvm::CallBase* creation : classes_[created].created_at) {
-    auto other = chain(creation);
-    if (other.empty() || other[0]->getFunction() != classes_[0].entry) return false;
+    const Chain* other = chain(creation->getFunction());
+    if (!other || step(*other, creation, 0)->getFunction() != classes_[0].entry) return false;
     // Every step down to the instruction must be passed on every way to the creation.
     size_t level = 0;
-    while (level + 1 < path.size() && level + 1 < other.size() && path[level] == other[level]) ++level;
-    llvm::DominatorTree dominators(const_cast<llvm::Function&>(*path[level]->getFunction()));
-    if (path[level] == other[level] || !dominators.dominates(path[level], other[level])) return false;
-    for (size_t below = level + 1; below < path.size(); ++below) {
-      llvm::PostDominatorTree after(const_cast<llvm::Function&>(*path[below]->getFunction()));
-      if (!after.dominates(path[below]->getParent(), &path[below]->getFunction()->getEntryBlock())) return false;
+    while (level < path->size() && level < other->size() && (*path)[level] == (*other)[level]) ++level;
+    const llvm::Instruction *a = step(*path, instruction, level), *b = step(*other, creation, level);
+    if (a == b || a->getFunction() != b->getFunction() || !dominates(a, b)) return false;
+    for (size_t below = level + 1; below <= path->size(); ++below) {
+      const llvm::Instruction* inner = step(*path, instruction, below);
+      llvm::PostDominatorTree after(const_cast<llvm::Function&>(*inner->getFunction()));
+      if (!after.dominates(inner->getParent(), &inner->getFunction()->getEntryBlock())) return false;
     }
   }
   return true;
+}
+
+bool Threads::dominates(const llvm::Instruction* first, const llvm::Instruction* second) const {
+  if (first->getFunction() != second->getFunction()) return false;
+  auto& tree = dominators_[first->getFunction()];
+  if (!tree) tree = std::make_unique<llvm::DominatorTree>(const_cast<llvm::Function&>(*first->getFunction()));
+  return tree->dominates(first, second);
 }
 
 }  // namespace stem::analysis

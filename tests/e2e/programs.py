@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles every program in tests/e2e/programs with stem-cc at -O0 and -O2, records it, checks the trace, replays it and
-compares with what the program's comments expect.
+"""Compiles every program in tests/e2e/programs with stem-cc at -O0 and -O2, records it, checks the trace, holds it
+against static analysis, replays it and compares with what the program's comments expect.
 
   // FLAGS: -std=c11           for the compiler                     // OPT: -O1             instead of -O0 and -O2
   // CASE name:                begins a case; what stands before the first one holds for all
@@ -105,6 +105,8 @@ def run_case(tools, program, name, want, folder, where):
     expect(trace, done, want, where)
     checked = run([tools.stem, "trace", "check", trace_file])
     check(checked.returncode == 0, f"{where}: stem trace check: {checked.stdout}{checked.stderr}")
+    inside = run([tools.stem, "static", program, "--check", trace_file])
+    check(inside.returncode == 0, f"{where}: the run is outside what static analysis allows\n{inside.stdout}{inside.stderr}")
     if not any(key == "REPLAY" and value.startswith("no") for key, value in want):
         again = run([tools.stem, "replay", trace_file], stdin=stdin, cwd=folder)
         check(again.returncode == 0 and "replayed identically" in again.stderr, f"{where}: replay: exit code {again.returncode}\n{again.stdout}{again.stderr}")
