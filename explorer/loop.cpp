@@ -9,6 +9,7 @@
 #include "explorer/explain.h"
 #include "explorer/import.h"
 #include "explorer/loop_state.h"
+#include "explorer/static_check.h"
 #include "predictor/rounds.h"
 #include "trace/program.h"
 #include "trace/reader.h"
@@ -489,7 +490,9 @@ LoopResult explore(const State& state, const LoopOptions& options, std::optional
   if (program.empty()) user_error("{}: no such program", options.start.program);
   if (const std::string why = launch::why_not_recorded(program); !why.empty()) user_error("cannot explore: {}", why);
   const trace::Program code = trace::Program::open(program);
-  known.emplace(analysis::analyze_program(code), options.sigma);
+  analysis::Result program_facts = analysis::analyze_program(code);
+  keep_facts(state, code.build_id(), program_facts.facts);  // every run is held against them
+  known.emplace(std::move(program_facts), options.sigma);
   all.start.program = fs::canonical(program).string();
   all.start.build_id = launch::build_id(program);
   if (all.start.argv.empty()) all.start.argv = {options.start.program};

@@ -112,7 +112,7 @@ void Loop::add_orders(const trace::Trace& trace) {
 void Loop::store_program(bool complete) {
   db::ProgramData data;
   data.names.version = version_;
-  data.static_done = true;
+  data.static_done = known_.program().unlisted.empty();  // else there are potential pairs that no list has
   std::map<uint32_t, uint32_t> sites;
   const auto site = [&](uint32_t index) {
     const auto [at, fresh] = sites.try_emplace(index, static_cast<uint32_t>(data.names.sites.size()));

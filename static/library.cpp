@@ -34,18 +34,24 @@ LibraryFunction parse(Effect effect, llvm::StringRef text) {
   return function;
 }
 
-}  // namespace
-
-const LibraryFunction& library_function(llvm::StringRef name) {
-  static const llvm::StringMap<LibraryFunction> table = [] {
+const llvm::StringMap<LibraryFunction>& table() {
+  static const llvm::StringMap<LibraryFunction> functions = [] {
     llvm::StringMap<LibraryFunction> map;
 #define STEM_EXTERNAL(name, effect, touches) map[#name] = parse(Effect::effect, touches);
 #include "static/externals.def"
     return map;
   }();
-  static const LibraryFunction unknown = parse(Effect::Unknown, "");
-  auto entry = table.find(name);
-  return entry == table.end() ? unknown : entry->second;
+  return functions;
 }
+
+}  // namespace
+
+const LibraryFunction& library_function(llvm::StringRef name) {
+  static const LibraryFunction unknown;
+  auto entry = table().find(name);
+  return entry == table().end() ? unknown : entry->second;
+}
+
+bool is_library_function(llvm::StringRef name) { return table().contains(name); }
 
 }  // namespace stem::analysis

@@ -52,5 +52,6 @@ struct LibraryFunction {
 
 // A function that is not in the table is Unknown. No recorder sees what it touches, so nothing of that is at its site.
 const LibraryFunction& library_function(llvm::StringRef name);
+bool is_library_function(llvm::StringRef name);  // in the table
 
 }  // namespace stem::analysis

@@ -61,6 +61,36 @@ def case_running_example(tools, folder):
         check(line in text, f"no {line!r} in\n{text}")
 
 
+def case_runs_are_held_against_it(tools, folder):
+    """A run is inside; the same run with two variables taken for each other is not, and keeps its exit code and its place."""
+    program = tools.compile(PROGRAMS / "s1.c", folder / "s1", ["-O1"])
+    done = run([tools.stem, "record", "-o", folder / "run.stemtrace", "--", program], cwd=folder)
+    check(done.returncode == 0 and "bug" not in done.stderr, f"record: {done.returncode} {done.stderr}")
+    facts = list(folder.glob(".stem/static/*.facts"))
+    good = run([tools.stem, "static", program, "--check", folder / "run.stemtrace"])
+    check(good.returncode == 0 and " 0 of them outside" in good.stdout, f"--check: {good.returncode} {good.stdout}{good.stderr}")
+    text = run([tools.stem, "trace", "dump", folder / "run.stemtrace"]).stdout
+    wrong = text.replace('global name="x"', 'global name="?"').replace('global name="y"', 'global name="x"').replace('global name="?"', 'global name="y"')
+    check(wrong != text, "the dump names no global x")
+    (folder / "wrong.txt").write_text(wrong)
+    made = run([tools.stem, "trace", "import", folder / "wrong.txt", "-o", folder / "wrong.stemtrace"])
+    check(made.returncode == 0, made.stderr)
+    bad = run([tools.stem, "static", program, "--check", folder / "wrong.stemtrace"])
+    check(bad.returncode == 3 and "this does not read" in bad.stdout, f"--check of a wrong run: {bad.returncode} {bad.stdout}{bad.stderr}")
+    told = run([tools.stem, "analyze", folder / "wrong.stemtrace", "--no-confirm"], cwd=folder)
+    check(told.returncode == 0 and "static" in told.stderr and "report" in told.stderr, f"analyze: {told.returncode} {told.stderr}")
+    check(facts or list(folder.glob(".stem/static/*.facts")), "the facts of the build were not kept")
+
+
+def case_filters(tools, folder):
+    program = tools.compile(PROGRAMS / "s1.c", folder / "s1", ["-O1"])
+    only = run([tools.stem, "static", program, "--variable", "z"]).stdout
+    check("Potential pairs (6)" in only and "\n  z\n" in only and "\n  x\n" not in only, only)
+    none = run([tools.stem, "static", program, "--file", "other.c"]).stdout
+    check("Potential pairs (0)" in none and "Escort branch pairs (0)" in none, none)
+    check(only.startswith("Summary\n"), only)
+
+
 def case_not_ours(tools, folder):
     done = run([tools.stem, "static", "/bin/true"])
     check(done.returncode == 2 and "stem-cc" in done.stderr, f"/bin/true: {done.returncode} {done.stderr}")

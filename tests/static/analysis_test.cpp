@@ -1,10 +1,12 @@
+#include "static/analysis.h"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
 #include <map>
 #include <set>
 
-#include "static/analysis.h"
+#include "static/library.h"
 #include "util/error.h"
 
 using namespace stem;
@@ -16,8 +18,8 @@ namespace {
 std::string compile(const std::string& name) {
   std::string source = std::string(STEM_SOURCE_DIR "/tests/static/programs/") + name;
   std::string command = std::string(STEM_CLANG) + " -x " + (name.ends_with(".c") ? "c" : "c++") +
-                        " -g -O1 -Xclang -disable-llvm-passes -S -emit-llvm -o - '" + source + "' | " STEM_OPT
-                        " -passes=sroa -S -o -";
+                        " -g -O1 -Xclang -disable-llvm-passes -S -emit-llvm -o - '" + source +
+                        "' | " STEM_OPT " -passes=sroa -S -o -";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;
@@ -87,6 +89,71 @@ TEST_CASE("std::thread: the lambda runs in a thread of its own") {
     if (pair.variable == "counter" && result.sites[pair.use].line == 12) defs.insert(def_line(result, pair.def));
   CHECK(defs == Set{"0", "8"});
   CHECK(result.threads.size() == 2);
+}
+
+TEST_CASE("callbacks, handlers, destructors, constructors, results of threads, and code that nobody runs") {
+  Result result = analyze_modules({compile("threads.c")}, true);
+  std::map<int, Set> defs;
+  for (const PotentialPair& pair : result.pairs) defs[result.sites[pair.use].line].insert(def_line(result, pair.def));
+  CHECK_FALSE(defs[80].contains("60"));  // before the thread exists
+  CHECK(defs[100].contains("60"));
+  CHECK(defs[100].contains("20"));  // the signal handler's
+  CHECK(defs[100].contains("30"));  // by way of a library that no table knows
+  CHECK(defs[100].contains("50"));  // the key's destructor, through what the thread set
+  CHECK(defs[100].contains("70"));  // before main
+  CHECK(defs[100].contains("90"));  // through what the thread returned
+  CHECK(defs[40].contains("40"));   // qsort calls it as often as it likes
+  Set entries;
+  for (const ThreadInfo& thread : result.threads) entries.insert(thread.entry);
+  CHECK(entries == Set{"main", "entry", "(code that STEM does not see)"});
+}
+
+TEST_CASE("pairs beyond the budget are counted, not listed, and nothing is said to be dead then") {
+  const std::string module = compile("s1.c");
+  Result all = analyze_modules({module}, true), few = analyze_modules({module}, true, {.pairs = 8, .escorts = 2});
+  CHECK(all.unlisted.empty());
+  CHECK_FALSE(all.escorts_cut);
+  CHECK(few.pairs.size() <= 8);
+  CHECK_FALSE(few.unlisted.empty());
+  CHECK(few.escorts.size() <= 2);
+  CHECK(few.dead_definitions.empty());
+}
+
+TEST_CASE("facts survive their file; a damaged one is no facts") {
+  Facts facts;
+  facts.objects = {{Facts::Memory::Global, false, 0, "x"}, {Facts::Memory::Heap, true, 77, ""}};
+  facts.sets = {{false, {{0, 0, 4}}}, {true, {}}, {false, {{0, 4, 8}}}};
+  facts.sites = {{5, false, false, {0}, {0}, {}}, {3, false, false, {0}, {}, {1, 0}}, {9, true, true, {0, 1}, {}, {2}}};
+  facts.threads = {{"main", "main", false}, {"", "", true}};
+  facts.refuted = {{9, 9}};
+  facts.overwritten = {{5, 0}};
+  facts.dead = {42};
+  facts.finish();
+  const std::string bytes = facts.to_bytes();
+  auto again = Facts::from_bytes(bytes);
+  REQUIRE(again);
+  CHECK(again->to_bytes() == bytes);
+  REQUIRE(again->site(3));
+  REQUIRE(again->site(5));
+  CHECK(again->may_flow(*again->site(3), *again->site(5), 0));
+  CHECK(again->may_write(*again->site(3), 1));  // any external object
+  CHECK_FALSE(again->may_read(*again->site(5), 1));
+  CHECK_FALSE(again->may_flow(*again->site(9), *again->site(9), 0));
+  CHECK_FALSE(again->initial_may_reach(*again->site(5), 0));
+  CHECK(again->is_dead(42));
+  CHECK(again->allocated_at(77) == std::vector<uint32_t>{1});
+  CHECK(again->globals("x") == std::vector<uint32_t>{0});
+  for (size_t at = 0; at < bytes.size(); at += 7) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    CHECK_FALSE(Facts::from_bytes(damaged));
+    CHECK_FALSE(Facts::from_bytes(bytes.substr(0, at)));
+  }
+}
+
+TEST_CASE("what the runtime takes over, static analysis knows") {
+#define STEM_INTERCEPT(name, how) CHECK_MESSAGE(is_library_function(#name), #name " is not in static/externals.def");
+#include "tracer/runtime/intercepts.def"
 }
 
 TEST_CASE("bitcode that is not bitcode is a user's error") {
