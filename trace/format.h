@@ -4,8 +4,8 @@
 //   a prefix of a run (the recorder was killed, the disk was full), and as such complete up to its last whole block.
 //
 // A payload is kColumns columns, each: varint raw size, varint stored size, bytes (zstd if the two differ). Column kTables
-// brings what the block's events refer to; kControl has one byte an item, and the other columns what was not predicted
-// (trace/model.h). Predictions run on from block to block, so a file is read from its start.
+// brings what the block's events refer to; kControl has how many items were predicted wholly (a varint), the control byte of the
+// next one, and so on; the other columns what was not predicted (trace/model.h). Predictions run on from block to block, so a file is read from its start.
 //
 // Any change of these, of trace/events.def, trace/ops.def or trace/model.h needs a new kFormatVersion.
 #pragma once
@@ -15,7 +15,7 @@
 namespace stem::trace {
 
 constexpr char kFileMagic[8] = {'S', 'T', 'E', 'M', 'T', 'R', 'C', '\n'};
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr uint32_t kBlockMagic = 0x4b4c4253;  // "SBLK"
 constexpr uint32_t kBlockItems = 1 << 16;     // most items in a block
 constexpr uint32_t kMaxTables = 128u << 20;   // most bytes of tables in a block

@@ -15,15 +15,24 @@ constexpr int kArity[kFormulas] = {0, 1, 2, 2, 2, 2, 3, 3, 3};
 template <typename Number>
 Number calculate(unsigned formula, Number x, Number y, Number z) {
   switch (formula) {
-    case kCopy: return x;
-    case kAdd: return x + y;
-    case kSub: return x - y;
-    case kMul: return x * y;
-    case kDiv: return x / y;
-    case kAddMul: return x + y * z;
-    case kSubMul: return x - y * z;
-    case kMulSub: return y * z - x;
-    default: return 0;
+    case kCopy:
+      return x;
+    case kAdd:
+      return x + y;
+    case kSub:
+      return x - y;
+    case kMul:
+      return x * y;
+    case kDiv:
+      return x / y;
+    case kAddMul:
+      return x + y * z;
+    case kSubMul:
+      return x - y * z;
+    case kMulSub:
+      return y * z - x;
+    default:
+      return 0;
   }
 }
 
@@ -56,7 +65,7 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   if (size != 4 && size != 8) return;
   if (state.failures < 255) ++state.failures;
   // Most writes that stay unpredicted follow no formula: do not try for ever.
-  if (state.failures > 8 && (value & 31) != 0) return;
+  if (state.failures > 8 && (value & 255) != 0) return;
   const uint16_t* reads = context_->reads;
   constexpr int n = 6;
   uint64_t v[n];
@@ -80,29 +89,31 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   if (state.failures > 4) state.formula = kNoFormula;
 }
 
-void Model::add_expr(const Expr& e) {
-  uint64_t values[3] = {};
-  unsigned widths[3] = {};
-  bool known = e.op != Op::Read && e.op != Op::Opaque;
-  const ExprId operands[] = {e.a, e.b, e.c};
-  for (int i = 0; i < 3; ++i) {
-    ExprId id = operands[i];
-    if (id == 0) continue;
-    known = known && recent(id, values[i]);
-    widths[i] = recent_[id & (kRecent - 1)].width;
-  }
+void Model::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
+  auto operand = [this](ExprId id, uint64_t& value, unsigned& its_width) {
+    if (id == 0) return true;
+    const Recent& r = recent_[id & (kRecent - 1)];
+    value = r.value;
+    its_width = r.width;
+    return r.known && next_expr_ - id <= kRecent;
+  };
+  uint64_t x = 0, y = 0, z = 0;
+  unsigned x_width = 0, y_width = 0, z_width = 0;
+  bool known = operand(a, x, x_width) & operand(b, y, y_width) & operand(c, z, z_width);
   uint64_t value = 0;
-  if (e.op == Op::Opaque) {
+  if (op == Op::Opaque) {
     known = true;
-    value = e.value & width_mask(e.width);
-  } else if (e.op == Op::Input) {
-    auto found = inputs ? input_value(*inputs, e.value, e.width) : std::nullopt;
+    value = given & width_mask(width);
+  } else if (op == Op::Input) {
+    auto found = inputs ? input_value(*inputs, given, width) : std::nullopt;
     known = found.has_value();
     value = found.value_or(0);
+  } else if (op == Op::Read) {
+    known = false;
   } else if (known) {
-    value = apply(e.op, e.width, values[0], values[1], values[2], widths[0], widths[1], e.value);
+    value = apply(op, width, x, y, z, x_width, y_width, given);
   }
-  push_recent(e.width, value, known);
+  push_recent(width, value, known);
 }
 
 }  // namespace stem::trace

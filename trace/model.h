@@ -2,12 +2,13 @@
 // trace. The writer stores only where the prediction was wrong; the reader makes the same predictions. A loop that has
 // gone round once costs next to nothing.
 //
-// An item is an event, an expression or a switch of thread. What is static about it (site, kind, size, flags; operation and
-// width) is its *shape*, a number given at first sight. Predicted are
+// An item is an event, an expression or a switch of thread. What is static about it (site, kind, size, flags; operation
+// and width) is its *shape*, a number given at first sight. Predicted are
 //   shape      what followed the thread's last three shapes the last time
 //   object, offset, value, value2, variable   from the last item of that shape in that thread, with strides
 //   value of a read             what memory holds (Shadow)
-//   value written or decided    what its expression evaluates to, if its operands are recent; floating-point numbers have no
+//   value written or decided    what its expression evaluates to, if its operands are recent; floating-point numbers
+//   have no
 //                               expressions here: for them a formula over the thread's last reads, found by trying
 //   operands                    what they were the last time in this context, relative or absolute
 #pragma once
@@ -31,7 +32,9 @@ struct Shape {
     return {e.site | static_cast<uint64_t>(e.flags) << 32 | static_cast<uint64_t>(e.kind) << 48 |
             static_cast<uint64_t>(e.size) << 56 | leaf << 60 | kEvent << 62};
   }
-  static Shape of(const Expr& e) { return {static_cast<uint64_t>(e.op) | static_cast<uint64_t>(e.width) << 8 | kExpr << 62}; }
+  static Shape of(Op op, unsigned width) {
+    return {static_cast<uint64_t>(op) | static_cast<uint64_t>(width) << 8 | kExpr << 62};
+  }
   static Shape of_switch(ThreadId thread) { return {thread | kSwitch << 62}; }
 
   Type type() const { return static_cast<Type>(key >> 62); }
@@ -62,25 +65,31 @@ enum Hit : uint8_t {
 
 class Model {
  public:
-  static constexpr unsigned kStates = 1 << 15, kContexts = 1 << 16, kRecent = 1 << 16;
+  static constexpr unsigned kStates = 1 << 14, kContexts = 1 << 14, kRecent = 1 << 12;
 
   // The last item of a shape in a thread.
   struct State {
     uint64_t offset = 0, stride = 0;
     uint64_t value = 0, value_stride = 0;
-    uint64_t value2 = 0;     // minus value
-    uint32_t object = 0;     // 1 + id; 0 none
-    uint32_t expr = 0;       // next id minus expr; 0 none
+    uint64_t value2 = 0;  // minus value
+    uint32_t object = 0;  // 1 + id; 0 none
+    uint32_t expr = 0;    // next id minus expr; 0 none
     uint32_t leaf = 0;
-    uint32_t variable = 0;   // 1 + id; 0 none
-    uint8_t formula = 0;     // Write: how its value came from what was read, see model.cpp; 0: not known
-    uint8_t failures = 0;    // of the formula, or of the search for one, in a row
-    uint16_t source[3] = {}; // states of the reads it takes
+    uint32_t variable = 0;    // 1 + id; 0 none
+    uint8_t formula = 0;      // Write: how its value came from what was read, see model.cpp; 0: not known
+    uint8_t failures = 0;     // of the formula, or of the search for one, in a row
+    uint16_t source[3] = {};  // states of the reads it takes
   };
   struct Operand {
     uint32_t relative = 0, absolute = 0;  // relative: 0 none, else next id minus operand
     bool by_absolute = false;
-    ExprId guess(ExprId next) const { return by_absolute ? absolute : relative && relative <= next ? next - relative : 0; }
+    ExprId guess(ExprId next) const {
+      return by_absolute ? absolute : relative && relative <= next ? next - relative : 0;
+    }
+    void confirm(ExprId next, ExprId actual) {
+      absolute = actual;
+      relative = actual ? next - actual : 0;
+    }
     void learn(ExprId next, ExprId actual) {
       if (guess(next) != actual) by_absolute = actual != 0 && actual == absolute;
       absolute = actual;
@@ -94,8 +103,12 @@ class Model {
   struct Context {  // of one thread: its last shapes
     uint32_t last[3] = {};
     uint16_t reads[6] = {};  // states of its last reads, all different, the last one first
-    uint32_t hash() const { return (last[0] * 0x9e3779b1u ^ (last[1] * 0x85ebca6bu + last[2]) * 0xc2b2ae35u) >> 16; }
-    void push(uint32_t shape) { last[2] = last[1], last[1] = last[0], last[0] = shape; }
+    uint32_t hash = 0;
+    void push(uint32_t shape) {
+      last[2] = last[1], last[1] = last[0], last[0] = shape;
+      hash = (last[0] * 0x9e3779b1u ^ (last[1] * 0x85ebca6bu + last[2]) * 0xc2b2ae35u) >> 18;
+      static_assert(kContexts == 1 << 14);
+    }
   };
 
   Model() : states_(kStates), successors_(kContexts), templates_(kContexts), recent_(kRecent), contexts_(1) {}
@@ -114,14 +127,17 @@ class Model {
   }
   // May be shape_count(): no prediction.
   uint32_t predicted_shape() const {
-    uint32_t code = successors_[context_->hash()];
+    uint32_t code = successors_[context_->hash];
     return code ? code - 1 : shape_count();
   }
-  Template& current_template(uint32_t code) { return templates_[(context_->hash() ^ code * 0x9e3779b1u) & (kContexts - 1)]; }
+  Template& current_template(uint32_t code) {
+    return templates_[(context_->hash ^ code * 0x9e3779b1u) & (kContexts - 1)];
+  }
   void followed_by(uint32_t code) {
-    successors_[context_->hash()] = code + 1;
+    successors_[context_->hash] = code + 1;
     context_->push(code);
   }
+  void followed_as_predicted(uint32_t code) { context_->push(code); }
 
   // --- threads
   ThreadId thread() const { return thread_; }
@@ -143,11 +159,15 @@ class Model {
   // After a write that was predicted wrongly and has no expression: looks for a formula.
   void learn_formula(State& state, unsigned size, uint64_t value);
 
-  State& state(uint32_t code) { return states_[(code * 0x9e3779b1u + thread_ * 0x85ebca6bu) >> 17 & (kStates - 1)]; }
+  uint32_t state_index(uint32_t code) const {
+    return (code * 0x9e3779b1u + thread_ * 0x85ebca6bu) >> 18 & (kStates - 1);
+  }
+  State& state_at(uint32_t index) { return states_[index]; }
+  State& state(uint32_t code) { return states_[state_index(code)]; }
 
   // --- expressions: the values of the last kRecent ones, where known
   ExprId next_expr() const { return next_expr_; }
-  void add_expr(const Expr& e);
+  void add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Gives the value of an expression if it is recent and known.
   bool recent(ExprId id, uint64_t& value) const {

@@ -25,6 +25,8 @@ struct Reader::Decoder {
   std::vector<uint8_t> payload;
   std::vector<uint32_t> drops;
   uint32_t items_left = 0;
+  uint64_t hits_left = 0;  // items that were predicted wholly, before the next control byte
+  bool hits_known = false;
   uint64_t blocks = 0;
   size_t nondets_before = 0;
   ExprId expr_id = 0;
@@ -48,7 +50,8 @@ constexpr size_t kOps = 0
     ;
 }  // namespace
 
-Reader::Reader(const std::string& path, Options options) : path_(path), options_(options), decoder_(std::make_unique<Decoder>()) {
+Reader::Reader(const std::string& path, Options options)
+    : path_(path), options_(options), decoder_(std::make_unique<Decoder>()) {
   decoder_->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (decoder_->fd < 0) user_error("{}: cannot open the trace: {}", path, std::strerror(errno));
   struct stat st;
@@ -95,8 +98,10 @@ void Reader::open_header() {
     user_error("{}: not a STEM trace", path_);
   }
   if (header.version != kFormatVersion) {
-    user_error("{}: the trace has format version {}, this STEM reads version {}; record it again, or use the STEM that wrote it",
-               path_, header.version, kFormatVersion);
+    user_error(
+        "{}: the trace has format version {}, this STEM reads version {}; record it again, or use the STEM that wrote "
+        "it",
+        path_, header.version, kFormatVersion);
   }
   recovery_.bytes_used = sizeof header;
   decoder_->model.inputs = &inputs_;
@@ -131,15 +136,17 @@ bool Reader::next_block() {
   if (options_.verify && block_checksum(header, d.payload.data()) != header.checksum) {
     return stop(fmt::format("block {} is damaged: its checksum does not match", d.blocks));
   }
-  if (header.first_event != recovery_.events) return stop(fmt::format("block {} is not the one that comes next", d.blocks));
+  if (header.first_event != recovery_.events)
+    return stop(fmt::format("block {} is not the one that comes next", d.blocks));
 
   ColumnIn sizes;
   sizes.reset(std::move(d.payload));
   for (int i = 0; i < kColumns; ++i) {
     uint64_t raw = sizes.varint(), stored = sizes.varint();
-    uint64_t limit = i == kTables ? kMaxTables : i == kControl ? header.items : uint64_t{header.items} * 32;
+    uint64_t limit = i == kTables ? kMaxTables : uint64_t{header.items} * 32;
     std::string bytes = sizes.take(stored);
-    if (sizes.bad() || raw > limit || stored > raw) return stop(fmt::format("block {} is damaged: column {}", d.blocks, i));
+    if (sizes.bad() || raw > limit || stored > raw)
+      return stop(fmt::format("block {} is damaged: column {}", d.blocks, i));
     std::vector<uint8_t> column(raw);
     if (stored == raw) {
       if (raw) std::memcpy(column.data(), bytes.data(), raw);
@@ -152,6 +159,8 @@ bool Reader::next_block() {
   if (!read_tables()) return stop(fmt::format("block {} is damaged: its tables make no sense", d.blocks));
   recovery_.bytes_used += sizeof header + header.payload;
   d.items_left = header.items;
+  d.hits_left = 0;
+  d.hits_known = false;
   ++d.blocks;
   if (header.type == kEnd) {
     d.ended = true;
@@ -179,7 +188,17 @@ Reader::Item Reader::next() {
       continue;
     }
     --d.items_left;
-    uint8_t control = d.columns[kControl].byte();
+    if (!d.hits_known) {
+      d.hits_left = d.columns[kControl].varint();
+      d.hits_known = true;
+    }
+    uint8_t control = 0xff;
+    if (d.hits_left) {
+      --d.hits_left;
+    } else {
+      control = d.columns[kControl].byte();
+      d.hits_known = false;
+    }
     uint32_t code = d.model.predicted_shape();
     if (!(control & kHitShape)) {
       uint64_t explicit_code = d.columns[kShape].varint();
@@ -238,9 +257,10 @@ bool Reader::decode_expr(uint32_t code, uint8_t control) {
   if (!(control & kHitValue)) t.value += d.columns[kConstant].signed_varint();
   if (d.columns[kExprs].bad() || d.columns[kConstant].bad()) return false;
   auto op = static_cast<Op>(shape.op());
-  expr_ = Expr{op, shape.width(), operands[0], operands[1], operands[2], op == Op::Read ? t.value + recovery_.events : t.value};
+  expr_ = Expr{op,          shape.width(), operands[0],
+               operands[1], operands[2],   op == Op::Read ? t.value + recovery_.events : t.value};
   if (op == Op::Input && (expr_.value >> 32) >= inputs_.size()) return false;
-  d.model.add_expr(expr_);
+  d.model.add_expr(op, expr_.width, expr_.a, expr_.b, expr_.c, expr_.value);
   d.model.followed_by(code);
   d.expr_id = next;
   return true;
@@ -249,7 +269,9 @@ bool Reader::decode_expr(uint32_t code, uint8_t control) {
 bool Reader::decode_event(uint32_t code, uint8_t control) {
   Decoder& d = *decoder_;
   Shape shape = d.model.shape(code);
-  if (shape.kind() >= kKinds || shape.size() > 8 || shape.site() >= sites_.size() || d.model.thread() >= threads_.size()) return false;
+  if (shape.kind() >= kKinds || shape.size() > 8 || shape.site() >= sites_.size() ||
+      d.model.thread() >= threads_.size())
+    return false;
   if (shape.leaf() == Shape::kOwnLeaf && shape.size() == 0) return false;
   Model::State& s = d.model.state(code);
   ExprId next = d.model.next_expr();
@@ -340,7 +362,9 @@ bool Reader::table_record(uint8_t type) {
       meta_.options[key] = t.blob();
       return true;
     }
-    case kTableString: strings_.push_back(t.blob()); return true;
+    case kTableString:
+      strings_.push_back(t.blob());
+      return true;
     case kTableSite: {
       Site s;
       s.key = t.varint();
@@ -361,8 +385,11 @@ bool Reader::table_record(uint8_t type) {
       threads_.push_back(std::move(thread));
       return true;
     }
-    case kTableObject: return read_object();
-    case kTableVariable: variables_.push_back(text(t.varint())); return true;
+    case kTableObject:
+      return read_object();
+    case kTableVariable:
+      variables_.push_back(text(t.varint()));
+      return true;
     case kTableInput: {
       Input input{text(t.varint()), {}};
       input.bytes = blob_bytes();
@@ -375,7 +402,9 @@ bool Reader::table_record(uint8_t type) {
       nondets_.push_back(std::move(nondet));
       return true;
     }
-    case kTableMessage: messages_.push_back(t.blob()); return true;
+    case kTableMessage:
+      messages_.push_back(t.blob());
+      return true;
     case kTableDrop: {
       uint64_t object = t.varint();
       if (object >= objects_.count()) return false;

@@ -27,7 +27,8 @@ struct Writer::Encoder {
   ~Encoder() { ZSTD_freeCCtx(zstd); }
 };
 
-Writer::Writer(const std::string& path, const Meta& meta, bool compress) : path_(path), compress_(compress), encoder_(std::make_unique<Encoder>()) {
+Writer::Writer(const std::string& path, const Meta& meta, bool compress)
+    : path_(path), compress_(compress), encoder_(std::make_unique<Encoder>()) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) user_error("{}: cannot write the trace: {}", path, std::strerror(errno));
   ZSTD_CCtx_setParameter(encoder_->zstd, ZSTD_c_compressionLevel, 1);
@@ -75,10 +76,12 @@ uint32_t Writer::string(const std::string& text) {
 }
 
 SiteId Writer::add_site(const Site& site) {
-  uint32_t file = string(site.file), function = string(site.function), text = string(site.text), path = string(site.path);
+  uint32_t file = string(site.file), function = string(site.function), text = string(site.text),
+           path = string(site.path);
   auto& tables = encoder_->columns[kTables];
   tables.byte(kTableSite);
-  for (uint64_t v : {site.key, uint64_t{file}, uint64_t{site.line}, uint64_t{site.column}, uint64_t{function}, uint64_t{text}, uint64_t{path}}) {
+  for (uint64_t v : {site.key, uint64_t{file}, uint64_t{site.line}, uint64_t{site.column}, uint64_t{function},
+                     uint64_t{text}, uint64_t{path}}) {
     tables.varint(v);
   }
   return sites_++;
@@ -97,7 +100,9 @@ ThreadId Writer::add_thread(const Thread& thread) {
 uint32_t Writer::add_object(const Object& object) {
   size_t digits = 0;
   const std::string& identity = object.identity;
-  while (digits < 18 && digits < identity.size() && isdigit(static_cast<unsigned char>(identity[identity.size() - 1 - digits]))) ++digits;
+  while (digits < 18 && digits < identity.size() &&
+         isdigit(static_cast<unsigned char>(identity[identity.size() - 1 - digits])))
+    ++digits;
   // A number with leading zeros would not come back as it was.
   while (digits > 1 && identity[identity.size() - digits] == '0') --digits;
   uint32_t name = string(object.name), prefix = string(identity.substr(0, identity.size() - digits));
@@ -117,7 +122,8 @@ uint32_t Writer::add_object(const Object& object) {
   tables.signed_varint(ordinal - last - 1);
   tables.varint(object.born == kNone ? 0 : 1 + zigzag(uint64_t{object.born} - last_born_));
   tables.varint(object.site);
-  if (!object.initial.empty()) tables.blob({reinterpret_cast<const char*>(object.initial.data()), object.initial.size()});
+  if (!object.initial.empty())
+    tables.blob({reinterpret_cast<const char*>(object.initial.data()), object.initial.size()});
   last = ordinal;
   last_base_ = object.base;
   if (object.born != kNone) last_born_ = object.born;
@@ -171,36 +177,43 @@ void Writer::switch_to(ThreadId thread) {
   uint8_t control = 0xff;
   uint32_t code;
   put_shape(model_.shape_count(), Shape::of_switch(thread), control, code);
-  encoder_->columns[kControl].byte(control);
+  put_control(control);
   model_.switch_to(thread);
   item_done();
 }
 
-ExprId Writer::add_expr(const Expr& e) {
-  ExprId next = model_.next_expr();
-  STEM_CHECK(e.width >= 1 && e.width <= 64 && e.a < next && e.b < next && e.c < next && next != UINT32_MAX);
-  STEM_CHECK(e.op != Op::Input || (e.value >> 32) < inputs_.size());
-  uint8_t control = 0xff;
-  uint32_t code;
-  put_shape(model_.predicted_shape(), Shape::of(e), control, code);
-  Model::Template& t = model_.current_template(code);
-  const ExprId operands[] = {e.a, e.b, e.c};
-  constexpr uint8_t bits[] = {kHitA, kHitB, kHitC};
-  for (int i = 0; i < 3; ++i) {
-    if (t.operand[i].guess(next) != operands[i]) {
-      control &= static_cast<uint8_t>(~bits[i]);
-      encoder_->columns[kExprs].varint(operands[i] ? next - operands[i] : 0);
-    }
-    t.operand[i].learn(next, operands[i]);
+ExprId Writer::add_expr(const Expr& e) { return add_expr(e.op, e.width, e.a, e.b, e.c, e.value); }
+
+inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control) {
+  if (operand.guess(next) != actual) {
+    control &= static_cast<uint8_t>(~hit);
+    put(kExprs, actual ? next - actual : 0);
+    operand.learn(next, actual);
+  } else {
+    operand.confirm(next, actual);
   }
-  uint64_t value = e.op == Op::Read ? e.value - events_ : e.value;
+}
+
+ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
+  const ExprId next = model_.next_expr();
+  STEM_CHECK(width - 1 < 64 && a < next && b < next && c < next && next != UINT32_MAX);
+  STEM_CHECK(op != Op::Input || (given >> 32) < inputs_.size());
+  uint8_t control = 0xff;
+  const Shape shape = Shape::of(op, width);
+  uint32_t code = model_.predicted_shape();
+  if (code >= model_.shape_count() || model_.shape(code).key != shape.key) put_shape(code, shape, control, code);
+  Model::Template& t = model_.current_template(code);
+  put_operand(t.operand[0], next, a, kHitA, control);
+  put_operand(t.operand[1], next, b, kHitB, control);
+  put_operand(t.operand[2], next, c, kHitC, control);
+  const uint64_t value = op == Op::Read ? given - events_ : given;
   if (t.value != value) {
     control &= static_cast<uint8_t>(~kHitValue);
-    encoder_->columns[kConstant].signed_varint(value - t.value);
+    put(kConstant, zigzag(value - t.value));
     t.value = value;
   }
-  encoder_->columns[kControl].byte(control);
-  model_.add_expr(e);
+  put_control(control);
+  model_.add_expr(op, width, a, b, c, given);
   model_.followed_by(code);
   item_done();
   return next;
@@ -271,19 +284,26 @@ uint64_t Writer::add_event(const Event& e) {
     columns[kVariable].varint(static_cast<uint32_t>(e.variable + 1));
     s.variable = e.variable + 1;
   }
-  columns[kControl].byte(control);
+  put_control(control);
   if (e.kind == Kind::Read) model_.note_read(s);
   model_.remember(e);
   if (leaf == Shape::kOwnLeaf) model_.add_leaf(8u * e.size, e.value);
   model_.followed_by(code);
+  last_code_ = code;
+  lanes_[model_.state_index(code)].raw = 0;  // whatever was known of the state's last event
   ++events_;
   item_done();
+  if (columns[kTables].size() > kMaxTables / 4) flush();
   return events_ - 1;
 }
 
-void Writer::item_done() {
-  if (++items_ >= kBlockItems - 1 || encoder_->columns[kTables].size() > kMaxTables / 4) flush();
+void Writer::put_miss(uint8_t control) {
+  encoder_->columns[kControl].varint(hits_);
+  encoder_->columns[kControl].byte(control);
+  hits_ = 0;
 }
+
+void Writer::put(int column, uint64_t value) { encoder_->columns[column].varint(value); }
 
 void Writer::flush() {
   if (items_ || encoder_->columns[kTables].size() || !drops_.empty()) write_block(kData);
@@ -308,6 +328,8 @@ void Writer::write_block(uint32_t type) {
     columns[kTables].byte(kTableDrop);
     columns[kTables].varint(object);
   }
+  if (hits_) columns[kControl].varint(hits_);
+  hits_ = 0;
   BlockHeader header{kBlockMagic, type, items_, 0, block_first_event_, 0};
   ColumnOut& payload = encoder_->payload;
   payload.clear();

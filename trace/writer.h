@@ -1,12 +1,15 @@
 // Writes a trace file as a run goes on: tables, expressions and events in the order of the run, in memory that does not
-// grow with its length. Every full block is on its way to the disk; whatever happens then, the file is a readable prefix.
+// grow with its length. Every full block is on its way to the disk; whatever happens then, the file is a readable
+// prefix.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "trace/column.h"
 #include "trace/event.h"
+#include "trace/format.h"
 #include "trace/model.h"
 #include "trace/object_store.h"
 
@@ -38,18 +41,28 @@ class Writer {
   void drop_object(uint32_t object);  // no later event refers to it: a reader may forget it
 
   ExprId add_expr(const Expr& expr);
+  ExprId add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);
   ExprId next_expr() const { return model_.next_expr(); }
-  // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0 or
-  // an Op::Read node added before.
+  // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0
+  // or an Op::Read node added before.
   uint64_t add_event(const Event& event);
   uint64_t next_event() const { return events_; }
+
+  // The short way, for an event that is like the last one of its shape in its thread. Whoever adds it the long way may
+  // say by what it can be told again without looking anything up: the recorder's own key of its kind, size, flags and
+  // site (never 0), and for which addresses object and variable stay the same, as long as *stamp has not changed. Gives
+  // the same file as the long way, byte by byte.
+  void can_repeat(uint64_t key, uint64_t base, uint64_t first, uint64_t length, const uint64_t* stamp);
+  // False: nothing was added, take the long way. Memory: reads and writes of `size` bytes; others have size 0.
+  bool repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
+              bool leaf);
 
   void flush();  // ends the block: what was added so far can be read after a kill
   void finish(Outcome outcome, int exit_code);
 
   uint64_t bytes() const { return bytes_; }
   uint64_t written_events() const { return written_events_; }  // that are in the file
-  Shadow& shadow() { return model_.shadow(); }  // what memory holds, by the events so far
+  Shadow& shadow() { return model_.shadow(); }                 // what memory holds, by the events so far
   const ObjectStore& objects() const { return objects_; }
 
  private:
@@ -57,7 +70,18 @@ class Writer {
   void put_shape(uint32_t predicted, Shape shape, uint8_t& control, uint32_t& code);
   void switch_to(ThreadId thread);
   uint32_t string(const std::string& text);
-  void item_done();
+  void put_control(uint8_t control) {
+    if (control == 0xff)
+      ++hits_;
+    else
+      put_miss(control);
+  }
+  void put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control);
+  void put_miss(uint8_t control);
+  void put(int column, uint64_t value);
+  void item_done() {
+    if (++items_ >= kBlockItems - 1) flush();
+  }
   void write_block(uint32_t type);
   void write_all(const void* data, size_t size);
 
@@ -66,7 +90,8 @@ class Writer {
   int fd_ = -1;
   uint64_t bytes_ = 0, events_ = 0, block_first_event_ = 0;
   uint64_t written_events_ = 0;
-  uint32_t items_ = 0;
+  uint32_t items_ = 0, hits_ = 0;  // hits_: since the last control byte
+  uint32_t last_code_ = 0;
   uint32_t sites_ = 1, threads_ = 0, variables_ = 0, nondets_ = 0;
   uint64_t last_base_ = 0;
   uint32_t last_born_ = 0;
@@ -76,11 +101,75 @@ class Writer {
   std::unordered_map<uint32_t, uint64_t> ordinals_;  // of identities with the same beginning
   ObjectStore objects_;
   Model model_;
+  // What repeat() needs to know of the last event of each of the model's states.
+  struct Lane {
+    uint64_t raw = 0;
+    uint64_t first = 0, length = 0, base = 0;
+    const uint64_t* stamp_at = nullptr;
+    uint64_t stamp = 0;
+    uint32_t code = 0;
+    ThreadId thread = 0;
+  };
+  std::vector<Lane> lanes_ = std::vector<Lane>(Model::kStates);
   std::unique_ptr<Encoder> encoder_;
 };
 
-// A whole trace; written beside `path` and renamed, so that a failure leaves what was there. Throws UserError if the trace
-// refers to what is not in its tables.
+inline void Writer::can_repeat(uint64_t key, uint64_t base, uint64_t first, uint64_t length, const uint64_t* stamp) {
+  lanes_[model_.state_index(last_code_)] = {key, first, length, base, stamp, *stamp, last_code_, model_.thread()};
+}
+
+inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value,
+                           ExprId expr, bool leaf) {
+  if (thread != model_.thread()) return false;
+  const uint32_t code = model_.predicted_shape();
+  const uint32_t index = model_.state_index(code);
+  const Lane& lane = lanes_[index];
+  if (lane.raw != key || lane.code != code || addr - lane.first >= lane.length || lane.thread != thread ||
+      *lane.stamp_at != lane.stamp)
+    return false;
+  Model::State& s = model_.state_at(index);
+  uint8_t control = 0xff;
+  if (kind == Kind::Read) {
+    Shadow::Seen seen = model_.shadow().get(addr, size);
+    if (seen.value != value || seen.known != (1u << size) - 1) return false;
+    s.failures = 0;
+  } else {
+    uint64_t predicted = model_.predict_value(s, kind, size, addr, expr);
+    if (value != predicted) {
+      control &= static_cast<uint8_t>(~kHitValue);
+      put(kValue, zigzag(value - predicted));
+      if (kind == Kind::Write && expr == 0) model_.learn_formula(s, size, value);
+    } else {
+      s.failures = 0;
+    }
+    if (kind == Kind::Write) model_.shadow().set(addr, size, value);
+  }
+  const uint64_t offset = addr - lane.base, moved = offset - s.offset;
+  if (moved != s.stride) {
+    control &= static_cast<uint8_t>(~kHitOffset);
+    put(kOffset, zigzag(moved));
+    s.stride = moved;
+  }
+  s.offset = offset;
+  const uint32_t distance = expr ? model_.next_expr() - expr : 0;
+  if (distance != s.expr) {
+    control &= static_cast<uint8_t>(~kHitExpr);
+    put(kExprs, distance);
+    s.expr = distance;
+  }
+  s.value_stride = value - s.value;
+  s.value = value;
+  put_control(control);
+  if (kind == Kind::Read) model_.note_read(s);
+  if (leaf) model_.add_leaf(8u * size, value);
+  model_.followed_as_predicted(code);
+  ++events_;
+  item_done();
+  return true;
+}
+
+// A whole trace; written beside `path` and renamed, so that a failure leaves what was there. Throws UserError if the
+// trace refers to what is not in its tables.
 void save(const Trace& trace, const std::string& path, bool compress = true);
 
 }  // namespace stem::trace

@@ -1,5 +1,6 @@
 #include "tracer/launch/collect/layout.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace stem::collect {
@@ -57,12 +58,19 @@ bool Layout::parse(std::string_view& rest, uint32_t node, int depth) {
   return skip(rest, '}');
 }
 
-uint32_t Layout::field(uint64_t offset) const {
+uint32_t Layout::field(uint64_t offset, uint64_t* begin, uint64_t* end) const {
   uint32_t at = 0;
+  uint64_t low = 0, high = size_, whole = offset;  // low: of the node; offset is from there
   while (true) {
     const Node& node = nodes_[at];
     if (node.child) {
-      offset %= node.stride;
+      const Node& element = nodes_[node.child];
+      uint64_t within = offset % node.stride;
+      if (element.child || !element.members.empty()) {
+        low += offset - within;
+        high = std::min(high, low + node.stride);
+      }
+      offset = within;
       at = node.child;
       continue;
     }
@@ -71,10 +79,17 @@ uint32_t Layout::field(uint64_t offset) const {
       if (offset >= m.offset && (m.open || offset - m.offset < m.size)) {
         next = m.node;
         offset -= m.offset;
+        low += m.offset;
+        if (!m.open) high = std::min(high, low + m.size);
         break;
       }
     }
-    if (!next) return at;
+    if (!next) {
+      if (!node.members.empty()) low = whole, high = whole + 1;  // between the members
+      if (begin) *begin = low;
+      if (end) *end = high;
+      return at;
+    }
     at = next;
   }
 }

@@ -34,6 +34,7 @@ uint32_t LiveObjects::add(uint64_t base, uint64_t size, std::vector<uint32_t>& e
   }
   slots_[slot]->base = base;
   slots_[slot]->size = size;
+  slots_[slot]->stamp = ++stamps_;
   by_base_.emplace(base, slot);
   return slot;
 }

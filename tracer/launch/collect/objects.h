@@ -17,16 +17,17 @@ namespace stem::collect {
 // All objects of one name and layout: the variables of their fields.
 struct Type {
   std::string name;
-  const Layout* layout = nullptr;       // nullptr: unknown; fields are then told by what the site says
-  bool array = false;                   // several elements of the layout
-  bool frame = false;                   // of a function: fields are local variables
-  std::vector<uint32_t> variable;       // by field; kNone: not yet asked for
+  const Layout* layout = nullptr;  // nullptr: unknown; fields are then told by what the site says
+  bool array = false;              // several elements of the layout
+  bool frame = false;              // of a function: fields are local variables
+  std::vector<uint32_t> variable;  // by field; kNone: not yet asked for
   std::unordered_map<uint32_t, uint32_t> by_path;
   uint32_t last_path = trace::kNone, last_variable = trace::kNone;
 };
 
 struct Live {
   uint64_t base = 0, size = 0;  // size 0: the slot is free
+  uint64_t stamp = 0;           // another one for each object, and after each change of what its events look like
   uint32_t id = trace::kNone;
   Type* type = nullptr;
   bool tainted = false, zeroed = false, exposed = false;
@@ -48,6 +49,10 @@ class LiveObjects {
   // Ends what it overlaps: their ids are appended to `ended`.
   uint32_t add(uint64_t base, uint64_t size, std::vector<uint32_t>& ended);
   void remove(uint32_t slot);
+  void taint(uint32_t slot) {
+    slots_[slot]->tainted = true;
+    slots_[slot]->stamp = ++stamps_;
+  }
   // The part of [begin, end) around `address` that no object covers.
   std::pair<uint64_t, uint64_t> gap(uint64_t address, uint64_t begin, uint64_t end) const;
 
@@ -56,6 +61,7 @@ class LiveObjects {
 
   std::vector<std::unique_ptr<Live>> slots_;
   std::vector<uint32_t> free_;
+  uint64_t stamps_ = 0;
   std::map<uint64_t, uint32_t> by_base_;
   std::array<uint32_t, 1 << 15> cache_;
 };

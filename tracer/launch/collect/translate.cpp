@@ -20,19 +20,29 @@ constexpr unsigned kKinds = 0
 #define STEM_EVENT(Name, text, visible) +1
 #include "trace/events.def"
     ;
+constexpr int kArity[] = {
+#define STEM_OP(Name, text, arity) arity,
+#include "trace/ops.def"
+};
 constexpr uint64_t kMaxBlob = 1ull << 30;
 constexpr uint32_t kMaxThreads = 1u << 20;
 
 unsigned kind_of(const stem_rec& r) { return r.head >> 48 & 0xff; }
 unsigned aux_of(const stem_rec& r) { return static_cast<unsigned>(r.head >> 56); }
 uint64_t addr_of(const stem_rec& r) { return r.head & 0xffffffffffffull; }
+// Kind, aux and site.
+uint64_t key_of(const stem_rec& r) { return r.head >> 48 | static_cast<uint64_t>(r.site) << 16; }
 
 }  // namespace
 
-trace::ExprId IdRuns::find(uint32_t local) const {
+trace::ExprId IdRuns::search(uint32_t local) const {
   if (local == 0 || local >= next_) return 0;
-  if (local >= runs_.back().first) return runs_.back().second + (local - runs_.back().first);
-  auto after = std::upper_bound(runs_.begin(), runs_.end(), local, [](uint32_t v, const auto& run) { return v < run.first; });
+  // Mostly one of the last few.
+  for (size_t i = runs_.size(), tries = 8; i > 0 && tries > 0; --i, --tries) {
+    if (local >= runs_[i - 1].first) return runs_[i - 1].second + (local - runs_[i - 1].first);
+  }
+  auto after =
+      std::upper_bound(runs_.begin(), runs_.end(), local, [](uint32_t v, const auto& run) { return v < run.first; });
   const auto& run = *std::prev(after);
   return run.second + (local - run.first);
 }
@@ -47,24 +57,86 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
   for (const stem_rec* r = begin; r != end && !broken_; ++r) record(*r);
 }
 
+// An event like the last of its kind and place: nothing needs to be looked up.
+inline bool Translator::again(const stem_rec& r, unsigned kind) {
+  constexpr uint64_t plain = 1ull << STEM_KIND_Lock | 1ull << STEM_KIND_Unlock | 1ull << STEM_KIND_BarrierArrive |
+                             1ull << STEM_KIND_BarrierLeave;
+  constexpr uint64_t decides = 1ull << STEM_KIND_Branch | 1ull << STEM_KIND_Pin | 1ull << STEM_KIND_Assert;
+  constexpr uint64_t accesses = 1ull << STEM_KIND_Read | 1ull << STEM_KIND_Write;
+  static_assert(kKinds <= 64);
+  if (kind >= 64) return false;
+  const uint64_t bit = 1ull << kind, key = key_of(r);
+  Thread& t = *thread_;
+  if (bit & accesses) {
+    const unsigned aux = aux_of(r), size = aux & 0xf;
+    const bool leaf = aux & STEM_AUX_LEAF;
+    if (size == 0 || size > 8) return false;
+    const trace::ExprId next = writer_.next_expr();
+    const uint64_t value = size == 8 ? r.value : r.value & ((1ull << 8 * size) - 1);
+    const trace::ExprId expr = kind == STEM_KIND_Write && r.expr ? t.ids.find(r.expr) : 0;
+    if (!writer_.repeat(key, t.id, static_cast<Kind>(kind), size, addr_of(r), value, expr,
+                        leaf && kind == STEM_KIND_Read))
+      return false;
+    if (leaf && kind == STEM_KIND_Read) t.ids.add(next);
+    return true;
+  }
+  if (bit & decides)
+    return writer_.repeat(key, t.id, static_cast<Kind>(kind), 0, addr_of(r), r.value, t.ids.find(r.expr), false);
+  if (bit & plain)
+    return writer_.repeat(key ^ static_cast<uint64_t>(r.expr) << 48, t.id, static_cast<Kind>(kind), 0, addr_of(r),
+                          r.value, 0, false);
+  return false;
+}
+
+// The event just written may come again so. `field`: at any address of the same field, otherwise at this one only.
+void Translator::can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, bool field) {
+  static const uint64_t never_changes = 0;
+  uint64_t key = key_of(r);
+  if (slot == LiveObjects::kNoSlot) {
+    if (address == 0) writer_.can_repeat(key, 0, 0, 1, &never_changes);
+    return;
+  }
+  const Live& live = live_[slot];
+  uint64_t first = address, length = 1;
+  if (field && live.type->layout && !live.type->frame) {
+    const uint64_t each = live.type->layout->size(), offset = address - live.base,
+                   within = live.type->array ? offset % each : offset;
+    uint64_t begin = 0, end = 0;
+    live.type->layout->field(within, &begin, &end);
+    if (live.type->layout->is_leaf())
+      first = live.base, length = live.size;
+    else if (within < each)
+      first = address - within + begin, length = end - begin;
+  } else if (field && !live.type->layout && !(live.size > 8 && live.size <= 64)) {
+    first = live.base, length = live.size;
+  }
+  writer_.can_repeat(field ? key : key ^ static_cast<uint64_t>(r.expr) << 48, live.base, first, length, &live.stamp);
+}
+
 void Translator::record(const stem_rec& r) {
   Thread& t = *thread_;
   if (t.blob_left) return blob_part(r);
   unsigned kind = kind_of(r);
-  if (t.wait != Wait::None && kind != STEM_RAW_Blob && kind != STEM_RAW_Value2 && kind != STEM_RAW_Expr && kind != STEM_RAW_Expr2) {
+  if (t.wait == Wait::None && again(r, kind)) return;
+  if (t.wait != Wait::None && kind != STEM_RAW_Blob && kind != STEM_RAW_Value2 && kind != STEM_RAW_Expr &&
+      kind != STEM_RAW_Expr2) {
     complete_pending();
   }
+  if (kind == STEM_RAW_Expr) return expression(r);
   switch (kind) {
-    case STEM_KIND_Read: return memory(r, Kind::Read);
-    case STEM_KIND_Write: return memory(r, Kind::Write);
-    case STEM_KIND_Rmw: return memory(r, Kind::Rmw);
-    case STEM_RAW_Expr: return expression(r);
+    case STEM_KIND_Read:
+      return memory(r, Kind::Read);
+    case STEM_KIND_Write:
+      return memory(r, Kind::Write);
+    case STEM_KIND_Rmw:
+      return memory(r, Kind::Rmw);
     case STEM_RAW_Expr2:
       t.has_third = true;
       t.third_id = r.expr;
       t.third_value = r.value;
       return;
-    case STEM_RAW_Switch: return select(static_cast<uint32_t>(std::min<uint64_t>(r.value, kMaxThreads)));
+    case STEM_RAW_Switch:
+      return select(static_cast<uint32_t>(std::min<uint64_t>(r.value, kMaxThreads)));
     case STEM_RAW_Thread:
       t.new_index = static_cast<uint32_t>(std::min<uint64_t>(r.value, kMaxThreads));
       t.new_parent = r.expr;
@@ -92,14 +164,16 @@ void Translator::record(const stem_rec& r) {
     case STEM_RAW_Exposed:
       if (uint32_t slot = live_.find(addr_of(r)); slot != LiveObjects::kNoSlot) live_[slot].exposed = true;
       return;
-    case STEM_RAW_Ticket: return;  // the merge has used it
+    case STEM_RAW_Ticket:
+      return;  // the merge has used it
     default:
       if (kind >= kKinds) return spoil();
       other(r, static_cast<Kind>(kind));
   }
 }
 
-// --- memory ------------------------------------------------------------------------------------------------------------------
+// --- memory
+// ------------------------------------------------------------------------------------------------------------------
 
 void Translator::memory(const stem_rec& r, Kind kind) {
   Thread& t = *thread_;
@@ -112,7 +186,8 @@ void Translator::memory(const stem_rec& r, Kind kind) {
   e.value = r.value & trace::width_mask(8 * size);
   e.thread = t.id != kNone ? t.id : thread_id();
   e.site = site(r.site, e.addr);
-  e.flags = static_cast<uint16_t>((aux & STEM_AUX_ATOMIC ? trace::kAtomic : 0) | (aux & STEM_AUX_PINNED && kind != Kind::Write ? trace::kPinned : 0));
+  e.flags = static_cast<uint16_t>((aux & STEM_AUX_ATOMIC ? trace::kAtomic : 0) |
+                                  (aux & STEM_AUX_PINNED && kind != Kind::Write ? trace::kPinned : 0));
   uint32_t slot;
   locate(e, slot);
   if (kind == Kind::Write) {
@@ -136,6 +211,7 @@ void Translator::memory(const stem_rec& r, Kind kind) {
     }
   }
   writer_.add_event(e);
+  if (e.site) can_repeat(r, e.addr, slot, true);
 }
 
 // Fills in object and variable.
@@ -168,7 +244,8 @@ uint32_t Translator::variable(Live& live, uint64_t address, trace::SiteId site) 
     return found;
   }
   if (sites_[site].program && sites_[site].program->kind == STEM_SITE_CODE && live.size > 8 && live.size <= 64) {
-    return new_variable(fmt::format("{}+{}", type.name, address - live.base));  // no types there: fields by their offset
+    return new_variable(
+        fmt::format("{}+{}", type.name, address - live.base));  // no types there: fields by their offset
   }
   uint32_t path = sites_[site].path;
   if (path == type.last_path) return type.last_variable;
@@ -288,15 +365,18 @@ void Translator::explain(const Event& read, Live* live) {
   e.flags = trace::kTainted;
   writer_.add_event(e);
   ++externals_;
-  if (live) live->tainted = true;
+  if (live) live_.taint(live_.find(read.addr));
 }
 
-// --- expressions -----------------------------------------------------------------------------------------------------------------
+// --- expressions
+// -----------------------------------------------------------------------------------------------------------------
 
 trace::ExprId Translator::constant(unsigned width, uint64_t value) {
   value &= trace::width_mask(width);
   Constant& c = constants_[(value * 0x9e3779b97f4a7c15ull + width) >> 52];
-  if (c.id && c.width == width && c.value == value) return c.id;
+  // One that is no longer recent predicts nothing: better a new one.
+  if (c.id && c.width == width && c.value == value && writer_.next_expr() - c.id < trace::Model::kRecent / 2)
+    return c.id;
   c = {value, width, writer_.add_expr({trace::Op::Const, static_cast<uint8_t>(width), 0, 0, 0, value})};
   return c.id;
 }
@@ -310,57 +390,56 @@ trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_t value
 
 void Translator::expression(const stem_rec& r) {
   Thread& t = *thread_;
-  unsigned op_number = aux_of(r);
-  uint64_t bits = addr_of(r);
-  unsigned width = bits & 0xff, operand_width = bits >> 8 & 0xff, low = bits >> 16 & 0xff;
-  if (op_number >= STEM_OP_COUNT || width < 1 || width > 64) return spoil();
-  auto op = static_cast<trace::Op>(op_number);
-  if (operand_width < 1 || operand_width > 64) operand_width = width;
-  trace::Expr e;
-  e.op = op;
-  e.width = static_cast<uint8_t>(width);
-  switch (trace::op_arity(op)) {
-    case 0: {
-      e.value = r.value;
+  const unsigned op_number = aux_of(r);
+  const uint64_t bits = addr_of(r);
+  const unsigned width = bits & 0xff, low = bits >> 16 & 0xff;
+  unsigned operand_width = bits >> 8 & 0xff;
+  if (op_number >= STEM_OP_COUNT || width - 1 >= 64) return spoil();
+  if (operand_width - 1 >= 64) operand_width = width;
+  const auto op = static_cast<trace::Op>(op_number);
+  trace::ExprId a = 0, b = 0, c = 0;
+  uint64_t value = 0;
+  switch (kArity[op_number]) {
+    case 0:
+      value = r.value;
       if (op == trace::Op::Read) return spoil();  // leaves come with their events
-      if (op == trace::Op::Const) e.value &= trace::width_mask(width);
+      if (op == trace::Op::Const) value &= trace::width_mask(width);
       if (op == trace::Op::Input) {
         auto found = inputs_.find(r.value >> 32);
         if (found == inputs_.end()) return spoil();
-        e.value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
+        value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
       }
       break;
-    }
     case 1:
-      e.a = operand(r.expr, operand_width, r.value);
-      if (op == trace::Op::Extract) e.value = low;
+      a = operand(r.expr, operand_width, r.value);
+      if (op == trace::Op::Extract) value = low;
       break;
     case 2:
       if (op == trace::Op::Opaque) {
-        e.a = t.ids.find(r.expr);
-        e.b = t.ids.find(r.site);
-        e.value = r.value & trace::width_mask(width);
-        if (!e.a && !e.b) return spoil();
+        a = t.ids.find(r.expr);
+        b = t.ids.find(r.site);
+        value = r.value & trace::width_mask(width);
+        if (!a && !b) return spoil();
       } else if (op == trace::Op::Concat) {
-        e.a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
-        e.b = operand(r.site, operand_width, r.value);
+        a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
+        b = operand(r.site, operand_width, r.value);
       } else {
-        bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
-        unsigned w = compares ? operand_width : width;
-        e.a = operand(r.expr, w, r.value);
-        e.b = operand(r.site, w, r.value);
+        const bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
+        const unsigned w = compares ? operand_width : width;
+        a = operand(r.expr, w, r.value);
+        b = operand(r.site, w, r.value);
       }
       break;
     case 3:
-      e.a = operand(r.expr, 1, r.value);
-      e.b = operand(r.site, width, r.value);
-      e.c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
-      if (!e.c) spoil();
+      a = operand(r.expr, 1, r.value);
+      b = operand(r.site, width, r.value);
+      c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
+      if (!c) spoil();
       break;
   }
   t.has_third = false;
   if (broken_) return;
-  t.ids.add(writer_.add_expr(e));
+  t.ids.add(writer_.add_expr(op, width, a, b, c, value));
 }
 
 }  // namespace stem::collect

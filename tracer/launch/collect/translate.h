@@ -1,9 +1,10 @@
 // Turns the raw records of a run (trace/raw.h) into a trace: resolves sites, names objects and variables, numbers
 // expressions, and infers writes that nobody recorded.
 //
-// External writes. A read whose value differs from what the last recorded write or read of these bytes left (or from what
-// the object began with) was preceded by a write that no recorder saw: an External event is put before it, and the object
-// is tainted from then on. This happens here, where the memory's last values are at hand for the file's predictions.
+// External writes. A read whose value differs from what the last recorded write or read of these bytes left (or from
+// what the object began with) was preceded by a write that no recorder saw: an External event is put before it, and the
+// object is tainted from then on. This happens here, where the memory's last values are at hand for the file's
+// predictions.
 //
 // Expression ids. Recorders count them per thread, the file counts them over all threads. The map from one to the other
 // is kept as runs of consecutive ids, so it grows with thread switches and new constants, not with expressions.
@@ -27,13 +28,22 @@ class IdRuns {
  public:
   void add(trace::ExprId id) {
     uint32_t local = next_++;
-    if (runs_.empty() || id - runs_.back().second != local - runs_.back().first) runs_.emplace_back(local, id);
+    if (id - local == last_shift_ && !runs_.empty()) return;
+    last_first_ = local;
+    last_shift_ = id - local;
+    runs_.emplace_back(local, id);
   }
   // 0 if there is no such id.
-  trace::ExprId find(uint32_t local) const;
+  trace::ExprId find(uint32_t local) const {
+    if (local >= last_first_ && local < next_) return local + last_shift_;
+    return search(local);
+  }
 
  private:
+  trace::ExprId search(uint32_t local) const;
+
   uint32_t next_ = 1;
+  uint32_t last_first_ = 1, last_shift_ = 0;  // of the last run
   std::vector<std::pair<uint32_t, trace::ExprId>> runs_;
 };
 
@@ -64,13 +74,13 @@ class Translator {
     trace::ThreadId id = trace::kNone;
     std::string path;
     IdRuns ids;
-    Wait wait = Wait::None;   // `event` is to be written once this has come
+    Wait wait = Wait::None;  // `event` is to be written once this has come
     trace::Event event;
-    std::string name;         // of the input or nondet under way
-    bool has_third = false;   // an Expr2 record came
+    std::string name;        // of the input or nondet under way
+    bool has_third = false;  // an Expr2 record came
     uint32_t third_id = 0;
     uint64_t third_value = 0;
-    uint64_t blob_left = 0;   // bytes
+    uint64_t blob_left = 0;  // bytes
     unsigned blob_type = 0;
     std::string blob;
     uint32_t new_index = 0, new_parent = 0;  // a Thread record under way
@@ -78,6 +88,8 @@ class Translator {
   };
 
   void record(const stem_rec& r);
+  bool again(const stem_rec& r, unsigned kind);
+  void can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, bool field);
   void memory(const stem_rec& r, trace::Kind kind);
   void other(const stem_rec& r, trace::Kind kind);
   void expression(const stem_rec& r);
@@ -107,17 +119,18 @@ class Translator {
 
   struct SiteInfo {
     const trace::ProgramSite* program = nullptr;
-    uint32_t path = 0;   // number of its field path
+    uint32_t path = 0;                     // number of its field path
     uint32_t slot = LiveObjects::kNoSlot;  // of the object it accessed last
   };
 
   trace::Writer& writer_;
   Modules modules_;
   LiveObjects live_;
-  std::deque<Thread> threads_;         // by raw index
+  std::deque<Thread> threads_;  // by raw index
   Thread* thread_ = nullptr;
-  std::vector<SiteInfo> sites_{1};     // by SiteId
-  std::vector<std::pair<uint32_t, trace::SiteId>> site_cache_ = std::vector<std::pair<uint32_t, trace::SiteId>>(1 << 12);
+  std::vector<SiteInfo> sites_{1};  // by SiteId
+  std::vector<std::pair<uint32_t, trace::SiteId>> site_cache_ =
+      std::vector<std::pair<uint32_t, trace::SiteId>>(1 << 12);
   std::unordered_map<uint32_t, trace::SiteId> site_ids_;
   std::unordered_map<std::string, uint32_t> paths_{{"", 0}};
   std::vector<std::string> path_names_{""};
@@ -128,7 +141,7 @@ class Translator {
   std::unordered_map<uint32_t, uint32_t> whole_;  // variables of synchronisation objects
   std::unordered_map<std::string, uint64_t> ordinals_;
   std::unordered_map<std::string, std::string> global_files_;  // identity of a global -> where it was defined
-  std::unordered_map<uint64_t, std::string> functions_;  // by return address
+  std::unordered_map<uint64_t, std::string> functions_;        // by return address
   struct Constant {
     uint64_t value = 0;
     uint32_t width = 0;

@@ -45,8 +45,8 @@ trace::SiteId Translator::resolve_site(uint32_t low, uint64_t address) {
   return id;
 }
 
-// A message names sites by key (tracer/launch/message.h), also of operations that were never done: what a thread waits for in a
-// deadlock. Such sites join the trace, so that it can say their lines.
+// A message names sites by key (tracer/launch/message.h), also of operations that were never done: what a thread waits
+// for in a deadlock. Such sites join the trace, so that it can say their lines.
 void Translator::message(const std::string& text) {
   static const std::string member = "\"site\":\"";
   for (size_t at = 0; (at = text.find(member, at)) != std::string::npos;) {
@@ -60,8 +60,10 @@ void Translator::message(const std::string& text) {
 // A thread that sends events before anybody announced it.
 trace::ThreadId Translator::thread_id() {
   Thread* selected = thread_;
-  size_t at = static_cast<size_t>(std::find_if(threads_.begin(), threads_.end(), [&](Thread& t) { return &t == selected; }) - threads_.begin());
-  if (threads_[at].id == kNone) define_thread(static_cast<uint32_t>(at), UINT32_MAX, at == 0 ? "main" : fmt::format("unannounced/{}", at), "");
+  size_t at = static_cast<size_t>(
+      std::find_if(threads_.begin(), threads_.end(), [&](Thread& t) { return &t == selected; }) - threads_.begin());
+  if (threads_[at].id == kNone)
+    define_thread(static_cast<uint32_t>(at), UINT32_MAX, at == 0 ? "main" : fmt::format("unannounced/{}", at), "");
   return threads_[at].id;
 }
 
@@ -94,9 +96,12 @@ void Translator::other(const stem_rec& r, Kind kind) {
   e.site = site(r.site, kind == Kind::Alloc || kind == Kind::Free ? 0 : e.addr);
   e.flags = static_cast<uint16_t>(flags);
   switch (kind) {
-    case Kind::Branch: case Kind::Pin: case Kind::Assert:
+    case Kind::Branch:
+    case Kind::Pin:
+    case Kind::Assert:
       e.expr = t.ids.find(r.expr);
       writer_.add_event(e);
+      if (e.site && e.addr == 0) can_repeat(r, 0, LiveObjects::kNoSlot, true);
       return;
     case Kind::Alloc:
       e.flags |= r.expr & 0xff00;
@@ -119,7 +124,9 @@ void Translator::other(const stem_rec& r, Kind kind) {
       t.event = e;
       t.wait = Wait::Value2;
       return;
-    case Kind::Create: case Kind::Join: case Kind::Detach:
+    case Kind::Create:
+    case Kind::Join:
+    case Kind::Detach:
       if (e.value < threads_.size() && threads_[e.value].id != kNone) {
         e.value = threads_[e.value].id;
       } else {
@@ -129,27 +136,56 @@ void Translator::other(const stem_rec& r, Kind kind) {
         e.value = threads_[index].id;
       }
       break;
-    case Kind::Wake: case Kind::Signal:
-      if (e.value && e.value - 1 < threads_.size() && threads_[e.value - 1].id != kNone) e.value = 1ull + threads_[e.value - 1].id;
+    case Kind::Wake:
+    case Kind::Signal:
+      if (e.value && e.value - 1 < threads_.size() && threads_[e.value - 1].id != kNone)
+        e.value = 1ull + threads_[e.value - 1].id;
       break;
     case Kind::Fault:
       fault_signal_ = static_cast<int>(e.value);
       break;
-    case Kind::Start: case Kind::End: case Kind::Yield: case Kind::Read: case Kind::Write: case Kind::Rmw: case Kind::External:
-    case Kind::Lock: case Kind::Unlock: case Kind::LockFail: case Kind::RdLock: case Kind::WrLock: case Kind::RwUnlock:
-    case Kind::RdLockFail: case Kind::WrLockFail: case Kind::Wait: case Kind::Broadcast: case Kind::SemInit: case Kind::SemPost:
-    case Kind::SemWait: case Kind::SemFail: case Kind::BarrierInit: case Kind::BarrierArrive: case Kind::BarrierLeave:
-    case Kind::OnceBegin: case Kind::OnceEnd: case Kind::OncePass: case Kind::AtomicBegin: case Kind::AtomicEnd:
-    case Kind::SignalIn: case Kind::SignalOut: case Kind::Fork:
+    case Kind::Start:
+    case Kind::End:
+    case Kind::Yield:
+    case Kind::Read:
+    case Kind::Write:
+    case Kind::Rmw:
+    case Kind::External:
+    case Kind::Lock:
+    case Kind::Unlock:
+    case Kind::LockFail:
+    case Kind::RdLock:
+    case Kind::WrLock:
+    case Kind::RwUnlock:
+    case Kind::RdLockFail:
+    case Kind::WrLockFail:
+    case Kind::Wait:
+    case Kind::Broadcast:
+    case Kind::SemInit:
+    case Kind::SemPost:
+    case Kind::SemWait:
+    case Kind::SemFail:
+    case Kind::BarrierInit:
+    case Kind::BarrierArrive:
+    case Kind::BarrierLeave:
+    case Kind::OnceBegin:
+    case Kind::OnceEnd:
+    case Kind::OncePass:
+    case Kind::AtomicBegin:
+    case Kind::AtomicEnd:
+    case Kind::SignalIn:
+    case Kind::SignalOut:
+    case Kind::Fork:
       break;
   }
   e.flags |= r.expr & 0xff00;
+  uint32_t slot = LiveObjects::kNoSlot;
   if (e.addr) {
-    uint32_t slot;
     locate(e, slot);
     if (e.variable != kNone) e.variable = whole(e.variable);
   }
   writer_.add_event(e);
+  if (e.site && slot != LiveObjects::kNoSlot) can_repeat(r, e.addr, slot, false);
 }
 
 // A mutex is named as the program declares it, not by the field of the C library's that happens to come first in it:
@@ -184,7 +220,8 @@ void Translator::allocate(Event& e) {
     for (uint64_t address : callers_) {
       auto [name, added] = functions_.try_emplace(address);
       if (added) name->second = modules_.function(address);
-      if (name->second.empty() || (shown == 0 && s && (name->second == s->linkage || name->second == s->function))) continue;
+      if (name->second.empty() || (shown == 0 && s && (name->second == s->linkage || name->second == s->function)))
+        continue;
       where += (where.empty() ? "" : "<") + name->second;
       if (++shown == 2) break;
     }
@@ -213,8 +250,11 @@ void Translator::complete_pending() {
   Thread& t = *thread_;
   Event e = t.event;
   switch (t.wait) {
-    case Wait::None: return;
-    case Wait::Callers: t.wait = Wait::None; return allocate(e);
+    case Wait::None:
+      return;
+    case Wait::Callers:
+      t.wait = Wait::None;
+      return allocate(e);
     case Wait::Value2:
       t.wait = Wait::None;
       if (e.kind == Kind::Exit) exit_ = e;
@@ -240,7 +280,9 @@ void Translator::blob_done(Thread& t) {
   t.blob.clear();
   if (t.wait == Wait::Callers && t.blob_type != STEM_BLOB_CALLERS) complete_pending();
   switch (t.blob_type) {
-    case STEM_BLOB_INPUT_NAME: case STEM_BLOB_NONDET_NAME: case STEM_BLOB_THREAD_PATH:
+    case STEM_BLOB_INPUT_NAME:
+    case STEM_BLOB_NONDET_NAME:
+    case STEM_BLOB_THREAD_PATH:
       t.name = std::move(bytes);
       return;
     case STEM_BLOB_INPUT_BYTES: {
@@ -258,8 +300,10 @@ void Translator::blob_done(Thread& t) {
       t.wait = Wait::None;
       writer_.add_event(t.event);
       return;
-    case STEM_BLOB_THREAD_START: return define_thread(t.new_index, t.new_parent, t.name, bytes);
-    case STEM_BLOB_MODULE_PATH: return modules_.add(bytes, t.module_bias, t.module_begin, t.module_size);
+    case STEM_BLOB_THREAD_START:
+      return define_thread(t.new_index, t.new_parent, t.name, bytes);
+    case STEM_BLOB_MODULE_PATH:
+      return modules_.add(bytes, t.module_bias, t.module_begin, t.module_size);
     case STEM_BLOB_CALLERS:
       callers_.resize(bytes.size() / 8);
       std::memcpy(callers_.data(), bytes.data(), callers_.size() * 8);
@@ -269,8 +313,10 @@ void Translator::blob_done(Thread& t) {
       meta_ = trace::meta_from_json(bytes);
       writer_.set_meta(meta_);
       return;
-    case STEM_BLOB_MESSAGE: return message(bytes);
-    default: return spoil();
+    case STEM_BLOB_MESSAGE:
+      return message(bytes);
+    default:
+      return spoil();
   }
 }
 
@@ -298,10 +344,13 @@ void Translator::finish() {
     writer_.set_meta(meta_);
   }
   if (broken_) {
-    writer_.add_message("{\"kind\":\"note\",\"why\":\"the program wrote over the recorder's memory: the trace ends there\"}");
+    writer_.add_message(
+        "{\"kind\":\"note\",\"why\":\"the program wrote over the recorder's memory: the trace ends there\"}");
     writer_.finish(trace::Outcome::Truncated, 0);
   } else if (exit_) {
-    auto outcome = exit_->value2 <= static_cast<uint64_t>(trace::Outcome::Truncated) ? static_cast<trace::Outcome>(exit_->value2) : trace::Outcome::Truncated;
+    auto outcome = exit_->value2 <= static_cast<uint64_t>(trace::Outcome::Truncated)
+                       ? static_cast<trace::Outcome>(exit_->value2)
+                       : trace::Outcome::Truncated;
     writer_.finish(outcome, static_cast<int>(exit_->value));
   } else if (fault_signal_) {
     writer_.finish(trace::Outcome::Signalled, fault_signal_);

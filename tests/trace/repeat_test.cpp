@@ -1,0 +1,108 @@
+// The short way of writing an event gives the same file as the long way, byte by byte.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "trace/checker.h"
+#include "trace/reader.h"
+#include "trace/writer.h"
+
+using namespace stem::trace;
+
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Two threads walk over an array of 8-byte numbers, add to some of them and decide by others; an object is replaced now
+// and then.
+uint64_t write(const std::string& path, bool short_way) {
+  Writer writer(path, Meta{});
+  for (int i = 1; i <= 5; ++i) writer.add_site({uint64_t(i), "a.c", uint32_t(i), 1, "f", "a[i]", "[]"});
+  writer.add_thread({"main", kNone, "main"});
+  writer.add_thread({"main/1", 0, "work"});
+  uint32_t variable = writer.add_variable("a[]");
+  Object array;
+  array.base = 0x10000;
+  array.size = 8 * 512;
+  array.zeroed = true;
+  uint32_t object = writer.add_object(array);
+  uint64_t stamp = 1, shorts = 0;
+  std::mt19937_64 random(7);
+  std::vector<uint64_t> memory(512);
+  auto event = [&](ThreadId thread, Kind kind, SiteId site, uint64_t index, uint64_t value, ExprId expr, bool leaf) {
+    const bool access = kind == Kind::Read || kind == Kind::Write;
+    const uint64_t key = uint64_t(kind) | uint64_t(site) << 16, addr = access ? array.base + 8 * index : 0;
+    static const uint64_t never = 0;
+    if (short_way && writer.repeat(key, thread, kind, access ? 8 : 0, addr, value, expr, leaf)) {
+      ++shorts;
+      return;
+    }
+    Event e;
+    e.kind = kind;
+    e.thread = thread;
+    e.site = site;
+    e.size = access ? 8 : 0;
+    e.addr = addr;
+    e.value = value;
+    e.expr = expr;
+    e.leaf = leaf ? writer.next_expr() : 0;
+    if (access) e.object = object, e.variable = variable;
+    writer.add_event(e);
+    if (!short_way) return;
+    if (access)
+      writer.can_repeat(key, array.base, array.base, array.size, &stamp);
+    else
+      writer.can_repeat(key, 0, 0, 1, &never);
+  };
+  for (ThreadId thread : {0u, 1u}) {
+    if (thread == 1) event(0, Kind::Create, 1, 0, 1, 0, false);
+    event(thread, Kind::Start, 0, 0, 0, 0, false);
+  }
+  for (int turn = 0; turn < 300; ++turn) {
+    ThreadId thread = turn & 1;
+    if (turn % 50 == 49) {
+      object = writer.add_object(array);
+      ++stamp;
+    }
+    for (uint64_t i = 0, at = random() % 256; i < random() % 700; ++i, at = (at + 1 + (random() % 100 == 0)) % 512) {
+      ExprId leaf = writer.next_expr();
+      event(thread, Kind::Read, 2, at, memory[at], 0, true);
+      ExprId one = writer.add_expr({Op::Const, 64, 0, 0, 0, 1});
+      ExprId sum = writer.add_expr({Op::Add, 64, leaf, one, 0, 0});
+      event(thread, Kind::Write, 3, at, ++memory[at], sum, false);
+      ExprId less = writer.add_expr({Op::Ult, 1, sum, leaf, 0, 0});
+      event(thread, Kind::Branch, 4, 0, 0, less, false);
+      if (random() % 5 == 0)
+        event(thread, Kind::Write, 5, at, memory[at] = random() % 3 ? memory[at] * 2 : random(), 0, false);
+    }
+  }
+  writer.finish(Outcome::Truncated, 0);
+  return shorts;
+}
+
+}  // namespace
+
+TEST_CASE("events that repeat, written the short way") {
+  auto folder = std::filesystem::temp_directory_path();
+  std::string a = folder / ("stem-repeat-a" + std::to_string(::getpid())),
+              b = folder / ("stem-repeat-b" + std::to_string(::getpid()));
+  CHECK(write(a, false) == 0);
+  CHECK(write(b, true) > 20000);
+  CHECK(bytes_of(a) == bytes_of(b));
+  Reader reader(b);
+  CheckResult result = check(reader);
+  CHECK(reader.recovery().events > 25000);
+  for (const Problem& problem : result.problems) MESSAGE(to_string(problem));
+  CHECK(result.ok());
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
