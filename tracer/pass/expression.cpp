@@ -66,7 +66,7 @@ void FunctionInstrumenter::pin(Value* value, Instruction& at) {
 void FunctionInstrumenter::pin_address(Value* pointer, Instruction& at) {
   if (symbolic_.may_be(pointer)) return pin(pointer, at);
   auto* instruction = dyn_cast<Instruction>(pointer);
-  if (!instruction || !(isa<GetElementPtrInst>(instruction) || isa<SExtInst>(instruction) || isa<ZExtInst>(instruction))) return;
+  if (!instruction || !Symbolic::makes_address(instruction)) return;
   for (Value* operand : instruction->operands())
     if (!isa<Constant>(operand)) pin_address(operand, at);
 }

@@ -77,9 +77,16 @@ bool Symbolic::models(const Instruction& instruction) {
   return false;
 }
 
-// Values that only become addresses: offsets and widened indices.
+// What an index or an offset is made by: another operand gives another address, but for products that overflow or are by 0.
+bool Symbolic::makes_address(const Value* value) {
+  if (const auto* binary = dyn_cast<BinaryOperator>(value)) return binary->getOpcode() == Instruction::Add || binary->getOpcode() == Instruction::Sub || binary->getOpcode() == Instruction::Mul;
+  return isa<GetElementPtrInst>(value) || isa<SExtInst>(value) || isa<ZExtInst>(value);
+}
+
+// Values that only become addresses: offsets, indices and what they are computed from. Instead of the address, what it came from is
+// pinned: i * width + j needs no expression for an access to be held where it was.
 bool Symbolic::address_only(const Instruction* value) {
-  if (!isa<GetElementPtrInst>(value) && !isa<SExtInst>(value) && !isa<ZExtInst>(value)) return false;
+  if (!makes_address(value)) return false;
   if (value->getType()->isVectorTy() || !carries_expression(value->getType())) return false;
   auto [it, fresh] = address_only_.try_emplace(value, false);
   if (!fresh) return it->second;
@@ -89,7 +96,7 @@ bool Symbolic::address_only(const Instruction* value) {
     const bool address = (isa<LoadInst>(user) && true) || (isa<StoreInst>(user) && use.getOperandNo() == StoreInst::getPointerOperandIndex()) ||
                          (isa<AtomicRMWInst>(user) && use.getOperandNo() == AtomicRMWInst::getPointerOperandIndex()) ||
                          (isa<AtomicCmpXchgInst>(user) && use.getOperandNo() == AtomicCmpXchgInst::getPointerOperandIndex()) ||
-                         (isa<GetElementPtrInst>(user) && address_only(user)) || ((isa<SExtInst>(user) || isa<ZExtInst>(user)) && address_only(user));
+                         address_only(user);
     if (!address) {
       all = false;
       break;

@@ -49,6 +49,7 @@ class Symbolic {
   bool pinned_elsewhere(const llvm::Value* value);
 
   static bool models(const llvm::Instruction& instruction);
+  static bool makes_address(const llvm::Value* value);
 
  private:
   bool address_only(const llvm::Instruction* value);
