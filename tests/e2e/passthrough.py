@@ -159,5 +159,25 @@ def debugger(tools, folder):
     check(re.search(r"add .*lost_update\.c:18", stopped.stdout), f"not stopped there: {stopped.stdout}{stopped.stderr}")
 
 
+def without_expressions(tools, folder):
+    """--no-expressions: the same visible events, no expression, no branch, and reads that something depends on are held."""
+    program = tools.compile(PROGRAMS / "lost_update.c", folder / "lost", ["-O1"])
+    visible = []
+    for more in ([], ["--no-expressions"]):
+        done = run([tools.stem, "record", *more, program], cwd=folder)
+        check(done.returncode == 0, done.stderr)
+        trace = folder / f".stem/traces/{len(visible) + 1}.stemtrace"
+        checked = run([tools.stem, "trace", "check", trace])
+        check(checked.returncode == 0, f"{checked.stdout}{checked.stderr}")
+        replayed = run([tools.stem, "replay", str(len(visible) + 1)], cwd=folder)
+        check(replayed.returncode == 0, f"{replayed.stdout}{replayed.stderr}")
+        events = dump(tools, trace).events
+        visible.append([(e.thread, e.kind, e.variable) for e in events if e.kind in ("read", "write", "create", "join", "start", "end")])
+        text = run([tools.stem, "trace", "dump", trace]).stdout
+        has = (bool(re.search(r"^e\d+ ", text, re.M)), "flags=pinned" in text)
+        check(has == ((True, False) if not more else (False, True)), f"expressions, pinned reads: {has} with {more}")
+    check(visible[0] == visible[1], "without expressions it is another run")
+
+
 sys.exit(run_checks([output_and_codes, signals_are_forwarded, terminal, timeout, killed_from_outside, without_the_launcher,
-                     random_modes_and_seeds, debugger], sys.argv))
+                     random_modes_and_seeds, debugger, without_expressions], sys.argv))

@@ -63,7 +63,8 @@ Value* FunctionInstrumenter::record_load(const Access& access, Instruction& at, 
   Value* direct_leaf = i32(0);
   if (access.aux & STEM_AUX_LEAF) {
     direct_leaf = tls_load(builder, builder.getInt32Ty(), offsetof(stem_tls, next_id));
-    tls_store(builder, builder.CreateAdd(direct_leaf, i32(1)), offsetof(stem_tls, next_id));
+    Value* step = tls_load(builder, builder.getInt32Ty(), offsetof(stem_tls, id_step));
+    tls_store(builder, builder.CreateAdd(direct_leaf, step), offsetof(stem_tls, next_id));
   }
 
   builder.SetInsertPoint(otherwise);

@@ -12,7 +12,7 @@
  *     r->head = head(kind, aux, address);  r->site = site;     before the access: if it faults, the runtime finds them
  *     r->value = value = *address;         r->expr = id;       id of what a store writes, 0 for a load
  *     __stem_hot.cursor = r + 1;
- *     with STEM_AUX_LEAF: id of the value = __stem_tls.next_id++;
+ *     with STEM_AUX_LEAF: id of the value = __stem_tls.next_id; __stem_tls.next_id += __stem_tls.id_step;
  *   } else
  *     value = __stem_load(address, aux, site);
  *
@@ -27,6 +27,7 @@
 
 struct stem_tls {
   uint32_t next_id;      /* expression id that the next leaf or node of this thread takes; starts at 1 */
+  uint32_t id_step;      /* 1; without expressions 0, and next_id as well: then everything is concrete */
   uint32_t result_id;    /* id of the value that the last runtime call or instrumented callee returned */
   uint32_t shadow_live;  /* how many private locations of this thread hold symbolic values; 0 lets inline code skip */
   uint32_t arg_count;    /* between instrumented functions: how many args were left; 0: all concrete. Intercepted functions

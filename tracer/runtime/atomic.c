@@ -125,7 +125,7 @@ uint64_t __stem_atomic_rmw(void* address, uint32_t operation, uint64_t operand, 
   stem_access_begin(self, STEM_KIND_Rmw, address, size, site);
   uint64_t old = do_rmw(address, operation, operand, size, &written);
   stem_append(self, stem_head(STEM_KIND_Rmw, aux, (uint64_t)(uintptr_t)address), old, 0, stem_site_id(site));
-  uint32_t leaf = leaf_wanted ? __stem_tls.next_id++ : 0;
+  uint32_t leaf = leaf_wanted ? stem_next_id() : 0;
   int pinned = 0;
   uint32_t expr = written_expression(self, operation, leaf, id, operand, 8 * size, &pinned);
   stem_append(self, stem_head(STEM_RAW_Value2, 0, 0), written, expr, 0);
@@ -153,7 +153,7 @@ uint64_t __stem_atomic_cas(void* address, uint64_t expected, uint32_t expected_i
   stem_access_begin(self, STEM_KIND_Rmw, address, size, site);
   int ok = swap_if(address, &old, desired, size);
   stem_append(self, stem_head(ok ? STEM_KIND_Rmw : STEM_KIND_Read, aux, (uint64_t)(uintptr_t)address), old, 0, stem_site_id(site));
-  uint32_t leaf = __stem_tls.next_id++;
+  uint32_t leaf = stem_next_id();
   if (ok) stem_append(self, stem_head(STEM_RAW_Value2, 0, 0), cut(desired, size), desired_id, 0);
   uint32_t equal = stem_expr(self, stem_expr_head(STEM_OP_Eq, 1, 8 * size, 0), leaf, expected_id, expected_id ? 0 : cut(expected, size));
   stem_pin(self, equal, (uint64_t)ok, site);
@@ -177,7 +177,7 @@ uint64_t __stem_atomic_load(void* address, uint32_t aux, void* site) {
   stem_access_begin(self, STEM_KIND_Read, address, size, site);
   uint64_t value = stem_raw_load(address, size);
   stem_append(self, stem_head(STEM_KIND_Read, aux, (uint64_t)(uintptr_t)address), value, 0, stem_site_id(site));
-  __stem_tls.result_id = aux & STEM_AUX_LEAF ? __stem_tls.next_id++ : 0;
+  __stem_tls.result_id = aux & STEM_AUX_LEAF ? stem_next_id() : 0;
   stem_access_end(self, address, size);
   return value;
 }

@@ -3,8 +3,9 @@
 #include "tracer/runtime/state.h"
 
 uint32_t stem_expr(struct stem_thread* self, uint64_t head, uint32_t a, uint32_t b, uint64_t constant) {
+  if (!__stem_tls.id_step) return 0;
   stem_append(self, head, constant, a, b);
-  return __stem_tls.next_id++;
+  return stem_next_id();
 }
 
 uint32_t stem_expr_input(struct stem_thread* self, uint32_t input, uint32_t offset, unsigned width) {

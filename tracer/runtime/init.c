@@ -17,7 +17,8 @@ enum stem_mode stem_mode;
 char** stem_argv;
 char** stem_envp;
 
-_Thread_local struct stem_tls __stem_tls = {.next_id = 1};
+uint32_t stem_id_step = 1;
+_Thread_local struct stem_tls __stem_tls = {.next_id = 1, .id_step = 1};
 _Thread_local struct stem_thread* stem_current;
 
 static const char* const mode_names[] = {"default", "random", "pct", "guided", "parallel"};
@@ -85,7 +86,7 @@ static void write_meta(struct stem_thread* self) {
   stem_text_add(&text, "\",\"seed\":");
   stem_text_number(&text, stem_option_number("seed", 1), 10);
   stem_text_add(&text, ",\"semantics\":");
-  stem_text_add(&text, stem_option_number("expressions", 1) ? "true" : "false");
+  stem_text_add(&text, stem_id_step ? "true" : "false");
   stem_text_add(&text, ",\"options\":{"); /* what a replay must declare again */
   static const char* const declared[] = {"symbolic-argv", "symbolic-stdin", "symbolic-file"};
   for (unsigned i = 0, n = 0; i < sizeof declared / sizeof *declared; i++) {
@@ -140,6 +141,8 @@ static void start(int argc, char** argv, char** envp) {
   stem_launched = stem_environment(STEM_PLAN_ENV) != 0;
   if (!stem_launched) fix_addresses(argv, envp);
   read_mode();
+  stem_id_step = stem_option_number("expressions", 1) != 0;
+  __stem_tls.next_id = __stem_tls.id_step = stem_id_step;
   stem_threads_init();
   struct stem_thread* self = stem_thread_new(0, "main");
   self->tid = stem_gettid();

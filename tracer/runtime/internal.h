@@ -150,6 +150,14 @@ extern struct stem_hot __stem_hot STEM_EXPORT;
 extern _Thread_local struct stem_tls __stem_tls STEM_EXPORT __attribute__((tls_model("initial-exec")));
 extern _Thread_local struct stem_thread* stem_current __attribute__((tls_model("initial-exec")));
 
+extern uint32_t stem_id_step;    /* what id_step of every thread's stem_tls is */
+
+static inline uint32_t stem_next_id(void) {
+  uint32_t id = __stem_tls.next_id;
+  __stem_tls.next_id = id + __stem_tls.id_step;
+  return id;
+}
+
 struct stem_thread* stem_adopt(void); /* a thread that nobody announced (a library made it without pthread_create) */
 
 static inline struct stem_thread* stem_self(void) {

@@ -80,7 +80,7 @@ static inline uint64_t load(struct stem_thread* self, const volatile void* addre
   stem_access_begin(self, STEM_KIND_Read, address, size, site);
   uint64_t value = stem_raw_load(address, size);
   stem_append(self, stem_head(STEM_KIND_Read, aux, (uint64_t)(uintptr_t)address), value, 0, stem_site_id(site));
-  __stem_tls.result_id = aux & STEM_AUX_LEAF ? __stem_tls.next_id++ : 0;
+  __stem_tls.result_id = aux & STEM_AUX_LEAF ? stem_next_id() : 0;
   stem_access_end(self, address, size);
   if (STEM_UNLIKELY(stem_parallel)) politely(self, address, value);
   return value;

@@ -78,7 +78,7 @@ void stem_threads_reset(struct stem_thread* self) {
   self->go = self->watchdog = self->detached = self->joined = 0;
   struct stem_text text = {self->path, self->path + sizeof self->path};
   stem_text_add(&text, "main");
-  __stem_tls.next_id = 1;
+  __stem_tls.next_id = __stem_tls.id_step = stem_id_step;
 }
 
 /* The function a thread runs: its symbol, or where it is, for the collector to name: /path/of/object+0x1234. */
@@ -121,7 +121,7 @@ static void thread_begins(struct stem_thread* self) {
   stem_current = self;
   self->tid = stem_gettid();
   self->tls = &__stem_tls;
-  __stem_tls.next_id = 1;
+  __stem_tls.next_id = __stem_tls.id_step = stem_id_step;
   stem_stream_open(self);
   pthread_setspecific(end_key, (void*)(uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
   stack_bounds(self);

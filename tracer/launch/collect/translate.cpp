@@ -53,8 +53,77 @@ void Translator::select(uint32_t thread) {
   thread_ = &threads_[thread];
 }
 
-void Translator::records(const stem_rec* begin, const stem_rec* end) {
-  for (const stem_rec* r = begin; r != end && !broken_; ++r) record(*r);
+// --- expressions: half of all records --------------------------------------------------------------------------------------------
+
+inline trace::ExprId Translator::constant(unsigned width, uint64_t value) {
+  value &= trace::width_mask(width);
+  Constant& c = constants_[(value * 0x9e3779b97f4a7c15ull + width) >> 52];
+  // One that is no longer recent predicts nothing: better a new one.
+  if (c.id && c.width == width && c.value == value && writer_.next_expr() - c.id < trace::Model::kRecent / 2)
+    return c.id;
+  c = {value, width, writer_.add_expr({trace::Op::Const, static_cast<uint8_t>(width), 0, 0, 0, value})};
+  return c.id;
+}
+
+inline trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_t value) {
+  if (local == 0) return constant(width, value);
+  trace::ExprId id = thread_->ids.find(local);
+  if (id == 0) spoil();
+  return id;
+}
+
+void Translator::expression(const stem_rec& r) {
+  Thread& t = *thread_;
+  const unsigned op_number = aux_of(r);
+  const uint64_t bits = addr_of(r);
+  const unsigned width = bits & 0xff, low = bits >> 16 & 0xff;
+  unsigned operand_width = bits >> 8 & 0xff;
+  if (op_number >= STEM_OP_COUNT || width - 1 >= 64) return spoil();
+  if (operand_width - 1 >= 64) operand_width = width;
+  const auto op = static_cast<trace::Op>(op_number);
+  trace::ExprId a = 0, b = 0, c = 0;
+  uint64_t value = 0;
+  switch (kArity[op_number]) {
+    case 0:
+      value = r.value;
+      if (op == trace::Op::Read) return spoil();  // leaves come with their events
+      if (op == trace::Op::Const) value &= trace::width_mask(width);
+      if (op == trace::Op::Input) {
+        auto found = inputs_.find(r.value >> 32);
+        if (found == inputs_.end()) return spoil();
+        value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
+      }
+      break;
+    case 1:
+      a = operand(r.expr, operand_width, r.value);
+      if (op == trace::Op::Extract) value = low;
+      break;
+    case 2:
+      if (op == trace::Op::Opaque) {
+        a = t.ids.find(r.expr);
+        b = t.ids.find(r.site);
+        value = r.value & trace::width_mask(width);
+        if (!a && !b) return spoil();
+      } else if (op == trace::Op::Concat) {
+        a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
+        b = operand(r.site, operand_width, r.value);
+      } else {
+        const bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
+        const unsigned w = compares ? operand_width : width;
+        a = operand(r.expr, w, r.value);
+        b = operand(r.site, w, r.value);
+      }
+      break;
+    case 3:
+      a = operand(r.expr, 1, r.value);
+      b = operand(r.site, width, r.value);
+      c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
+      if (!c) spoil();
+      break;
+  }
+  t.has_third = false;
+  if (broken_) return;
+  t.ids.add(writer_.add_expr(op, width, a, b, c, value));
 }
 
 // An event like the last of its kind and place: nothing needs to be looked up.
@@ -69,7 +138,7 @@ inline bool Translator::again(const stem_rec& r, unsigned kind) {
   Thread& t = *thread_;
   if (bit & accesses) {
     const unsigned aux = aux_of(r), size = aux & 0xf;
-    const bool leaf = aux & STEM_AUX_LEAF;
+    const bool leaf = (aux & STEM_AUX_LEAF) && !leafless_;
     if (size == 0 || size > 8) return false;
     const trace::ExprId next = writer_.next_expr();
     const uint64_t value = size == 8 ? r.value : r.value & ((1ull << 8 * size) - 1);
@@ -113,11 +182,25 @@ void Translator::can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, 
   writer_.can_repeat(field ? key : key ^ static_cast<uint64_t>(r.expr) << 48, live.base, first, length, &live.stamp);
 }
 
+void Translator::records(const stem_rec* begin, const stem_rec* end) {
+  for (const stem_rec* r = begin; r != end && !broken_; ++r) {
+    const Thread& t = *thread_;
+    const unsigned kind = kind_of(*r);
+    if (t.blob_left == 0 && t.wait == Wait::None) {
+      if (kind == STEM_RAW_Expr) {
+        expression(*r);
+        continue;
+      }
+      if (again(*r, kind)) continue;
+    }
+    record(*r);
+  }
+}
+
 void Translator::record(const stem_rec& r) {
   Thread& t = *thread_;
   if (t.blob_left) return blob_part(r);
   unsigned kind = kind_of(r);
-  if (t.wait == Wait::None && again(r, kind)) return;
   if (t.wait != Wait::None && kind != STEM_RAW_Blob && kind != STEM_RAW_Value2 && kind != STEM_RAW_Expr &&
       kind != STEM_RAW_Expr2) {
     complete_pending();
@@ -186,6 +269,8 @@ void Translator::memory(const stem_rec& r, Kind kind) {
   e.value = r.value & trace::width_mask(8 * size);
   e.thread = t.id != kNone ? t.id : thread_id();
   e.site = site(r.site, e.addr);
+  // Without expressions nothing says what depends on a value: it is held.
+  if (leafless_ && (aux & STEM_AUX_LEAF)) aux = (aux & ~STEM_AUX_LEAF) | STEM_AUX_PINNED;
   e.flags = static_cast<uint16_t>((aux & STEM_AUX_ATOMIC ? trace::kAtomic : 0) |
                                   (aux & STEM_AUX_PINNED && kind != Kind::Write ? trace::kPinned : 0));
   uint32_t slot;
@@ -366,80 +451,6 @@ void Translator::explain(const Event& read, Live* live) {
   writer_.add_event(e);
   ++externals_;
   if (live) live_.taint(live_.find(read.addr));
-}
-
-// --- expressions
-// -----------------------------------------------------------------------------------------------------------------
-
-trace::ExprId Translator::constant(unsigned width, uint64_t value) {
-  value &= trace::width_mask(width);
-  Constant& c = constants_[(value * 0x9e3779b97f4a7c15ull + width) >> 52];
-  // One that is no longer recent predicts nothing: better a new one.
-  if (c.id && c.width == width && c.value == value && writer_.next_expr() - c.id < trace::Model::kRecent / 2)
-    return c.id;
-  c = {value, width, writer_.add_expr({trace::Op::Const, static_cast<uint8_t>(width), 0, 0, 0, value})};
-  return c.id;
-}
-
-trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_t value) {
-  if (local == 0) return constant(width, value);
-  trace::ExprId id = thread_->ids.find(local);
-  if (id == 0) spoil();
-  return id;
-}
-
-void Translator::expression(const stem_rec& r) {
-  Thread& t = *thread_;
-  const unsigned op_number = aux_of(r);
-  const uint64_t bits = addr_of(r);
-  const unsigned width = bits & 0xff, low = bits >> 16 & 0xff;
-  unsigned operand_width = bits >> 8 & 0xff;
-  if (op_number >= STEM_OP_COUNT || width - 1 >= 64) return spoil();
-  if (operand_width - 1 >= 64) operand_width = width;
-  const auto op = static_cast<trace::Op>(op_number);
-  trace::ExprId a = 0, b = 0, c = 0;
-  uint64_t value = 0;
-  switch (kArity[op_number]) {
-    case 0:
-      value = r.value;
-      if (op == trace::Op::Read) return spoil();  // leaves come with their events
-      if (op == trace::Op::Const) value &= trace::width_mask(width);
-      if (op == trace::Op::Input) {
-        auto found = inputs_.find(r.value >> 32);
-        if (found == inputs_.end()) return spoil();
-        value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
-      }
-      break;
-    case 1:
-      a = operand(r.expr, operand_width, r.value);
-      if (op == trace::Op::Extract) value = low;
-      break;
-    case 2:
-      if (op == trace::Op::Opaque) {
-        a = t.ids.find(r.expr);
-        b = t.ids.find(r.site);
-        value = r.value & trace::width_mask(width);
-        if (!a && !b) return spoil();
-      } else if (op == trace::Op::Concat) {
-        a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
-        b = operand(r.site, operand_width, r.value);
-      } else {
-        const bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
-        const unsigned w = compares ? operand_width : width;
-        a = operand(r.expr, w, r.value);
-        b = operand(r.site, w, r.value);
-      }
-      break;
-    case 3:
-      a = operand(r.expr, 1, r.value);
-      b = operand(r.site, width, r.value);
-      c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
-      if (!c) spoil();
-      break;
-  }
-  t.has_third = false;
-  if (broken_) return;
-  t.ids.add(writer_.add_expr(op, width, a, b, c, value));
 }
 
 }  // namespace stem::collect

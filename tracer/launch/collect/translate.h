@@ -153,6 +153,7 @@ class Translator {
   std::deque<uint32_t> to_drop_;
   std::vector<uint64_t> callers_;
   trace::Meta meta_;
+  bool leafless_ = false;  // stem record --no-expressions: what reads would be leaves are held instead
   std::optional<trace::Event> exit_;
   int fault_signal_ = 0;
   uint64_t externals_ = 0;

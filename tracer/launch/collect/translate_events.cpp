@@ -311,6 +311,7 @@ void Translator::blob_done(Thread& t) {
       return;
     case STEM_BLOB_META:
       meta_ = trace::meta_from_json(bytes);
+      leafless_ = meta_.recorder == "compiled" && !meta_.semantics;
       writer_.set_meta(meta_);
       return;
     case STEM_BLOB_MESSAGE:
