@@ -4,55 +4,7 @@
 
 namespace stem::trace {
 
-namespace {
-
-int64_t sign(uint64_t value, unsigned width) {
-  if (width == 0 || width >= 64) return static_cast<int64_t>(value);
-  return static_cast<int64_t>(value << (64 - width)) >> (64 - width);
-}
-
-uint64_t signed_divide(uint64_t a, uint64_t b, unsigned width, bool remainder) {
-  int64_t x = sign(a, width), y = sign(b, width);
-  if (y == 0) return remainder ? a : (x < 0 ? 1 : ~0ull);
-  if (y == -1) return remainder ? 0 : 0 - static_cast<uint64_t>(x);  // also the overflowing case
-  return static_cast<uint64_t>(remainder ? x % y : x / y);
-}
-
-}  // namespace
-
-uint64_t apply(Op op, unsigned width, uint64_t a, uint64_t b, uint64_t c, unsigned a_width, unsigned b_width, uint64_t value) {
-  uint64_t mask = width_mask(width);
-  switch (op) {
-    case Op::Const: return value & mask;
-    case Op::Read: case Op::Input: case Op::Opaque: break;
-    case Op::Add: return (a + b) & mask;
-    case Op::Sub: return (a - b) & mask;
-    case Op::Mul: return (a * b) & mask;
-    case Op::UDiv: return b ? a / b : mask;
-    case Op::SDiv: return signed_divide(a, b, width, false) & mask;
-    case Op::URem: return b ? a % b : a;
-    case Op::SRem: return signed_divide(a, b, width, true) & mask;
-    case Op::Shl: return b < width ? (a << b) & mask : 0;
-    case Op::LShr: return b < width ? a >> b : 0;
-    case Op::AShr: return static_cast<uint64_t>(sign(a, width) >> (b < width ? b : width - 1)) & mask;
-    case Op::And: return a & b;
-    case Op::Or: return a | b;
-    case Op::Xor: return a ^ b;
-    case Op::Eq: return a == b;
-    case Op::Ne: return a != b;
-    case Op::Ult: return a < b;
-    case Op::Ule: return a <= b;
-    case Op::Slt: return sign(a, a_width) < sign(b, a_width);
-    case Op::Sle: return sign(a, a_width) <= sign(b, a_width);
-    case Op::Ite: return (a & 1) ? b : c;
-    case Op::ZExt: return a & mask;
-    case Op::SExt: return static_cast<uint64_t>(sign(a, a_width)) & mask;
-    case Op::Trunc: return a & mask;
-    case Op::Extract: return value < 64 ? (a >> value) & mask : 0;
-    case Op::Concat: return ((b_width < 64 ? a << b_width : 0) | b) & mask;
-  }
-  STEM_CHECK(!"an operation, not a leaf");
-}
+void not_an_operation() { STEM_CHECK(!"an operation, not a leaf"); }
 
 const char* malformed(const Expr& expr, ExprId id, std::span<const Expr> before) {
   if (expr.width < 1 || expr.width > 64) return "a width outside 1 to 64";

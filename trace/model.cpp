@@ -67,7 +67,7 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   // Most writes that stay unpredicted follow no formula: do not try for ever.
   if (state.failures > 8 && (value & 255) != 0) return;
   const uint16_t* reads = context_->reads;
-  constexpr int n = 6;
+  constexpr int n = kReads;
   uint64_t v[n];
   for (int i = 0; i < n; ++i) v[i] = states_[reads[i]].value;
   for (uint8_t formula = kCopy; formula < kFormulas; ++formula) {
@@ -89,7 +89,7 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   if (state.failures > 4) state.formula = kNoFormula;
 }
 
-void Model::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
+void Model::add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
   auto operand = [this](ExprId id, uint64_t& value, unsigned& its_width) {
     if (id == 0) return true;
     const Recent& r = recent_[id & (kRecent - 1)];

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trace/eval.h"
 #include "trace/event.h"
 #include "trace/shadow.h"
 
@@ -65,7 +66,7 @@ enum Hit : uint8_t {
 
 class Model {
  public:
-  static constexpr unsigned kStates = 1 << 14, kContexts = 1 << 14, kRecent = 1 << 12;
+  static constexpr unsigned kStates = 1 << 14, kContexts = 1 << 14, kRecent = 1 << 12, kReads = 8;
 
   // The last item of a shape in a thread.
   struct State {
@@ -102,7 +103,8 @@ class Model {
   };
   struct Context {  // of one thread: its last shapes
     uint32_t last[3] = {};
-    uint16_t reads[6] = {};  // states of its last reads, all different, the last one first
+    uint16_t reads[kReads] = {};  // states of its last reads, round and round
+    uint32_t read_count = 0;
     uint32_t hash = 0;
     void push(uint32_t shape) {
       last[2] = last[1], last[1] = last[0], last[0] = shape;
@@ -147,15 +149,7 @@ class Model {
     context_ = &contexts_[thread];
   }
 
-  void note_read(const State& state) {
-    auto index = static_cast<uint16_t>(&state - states_.data());
-    uint16_t* reads = context_->reads;
-    uint16_t carried = index;  // to the front; what was before it moves back by one
-    for (int i = 0; i < 6; ++i) {
-      std::swap(reads[i], carried);
-      if (carried == index) break;
-    }
-  }
+  void note_read(uint32_t state_index) { context_->reads[context_->read_count++ % kReads] = static_cast<uint16_t>(state_index); }
   // After a write that was predicted wrongly and has no expression: looks for a formula.
   void learn_formula(State& state, unsigned size, uint64_t value);
 
@@ -167,7 +161,18 @@ class Model {
 
   // --- expressions: the values of the last kRecent ones, where known
   ExprId next_expr() const { return next_expr_; }
-  void add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);
+  void add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
+    const Recent& x = recent_[a & (kRecent - 1)];
+    const Recent& y = recent_[b & (kRecent - 1)];
+    const bool known = (a == 0 || (x.known && next_expr_ - a <= kRecent)) && (b == 0 || (y.known && next_expr_ - b <= kRecent));
+    if (c == 0 && op >= Op::Add && op != Op::Opaque) [[likely]] {
+      push_recent(width, known ? apply(op, width, a ? x.value : 0, b ? y.value : 0, 0, a ? x.width : 0, b ? y.width : 0, given) : 0, known);
+    } else if (op == Op::Const) {
+      push_recent(width, given & width_mask(width), true);
+    } else {
+      add_rare_expr(op, width, a, b, c, given);
+    }
+  }
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Gives the value of an expression if it is recent and known.
   bool recent(ExprId id, uint64_t& value) const {
@@ -204,6 +209,7 @@ class Model {
     uint8_t width = 0;
     bool known = false;
   };
+  void add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given);
   bool by_formula(const State& state, unsigned size, uint64_t& value) const;
 
   void push_recent(unsigned width, uint64_t value, bool known) {

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define STEM_RAW_MAGIC 0x5741524d45545321ull /* "!STEMRAW" */
-#define STEM_RAW_VERSION 2u
+#define STEM_RAW_VERSION 3u
 
 /* How the collector is started: environment and descriptors are inherited. STEM_FD names the memfd; STEM_LIFE_FD the read
  * end of a pipe whose write end only the program holds (close-on-exec): end of file means that the program is gone or
@@ -99,7 +99,7 @@ enum stem_blob {
 };
 
 #define STEM_PAGE 4096u
-#define STEM_CHUNK_BYTES (24u * 32768u) /* 768 KiB */
+#define STEM_CHUNK_BYTES (24u * 8192u) /* 192 KiB: all chunks together fit a cache that both sides share */
 #define STEM_CHUNKS 64u
 #define STEM_RAW_SIZE (2u * STEM_PAGE + (uint64_t)STEM_CHUNKS * STEM_CHUNK_BYTES)
 

@@ -320,7 +320,7 @@ bool Reader::decode_event(uint32_t code, uint8_t control) {
   for (int i : {kObject, kOffset, kExprs, kLeaf, kValue, kValue2, kVariable}) {
     if (d.columns[i].bad()) return false;
   }
-  if (event_.kind == Kind::Read) d.model.note_read(s);
+  if (event_.kind == Kind::Read) d.model.note_read(d.model.state_index(code));
   d.model.remember(event_);
   if (shape.leaf() == Shape::kOwnLeaf) d.model.add_leaf(8u * event_.size, event_.value);
   d.model.followed_by(code);

@@ -95,7 +95,7 @@ class Shadow {
   uint64_t evicted_ = 0;
   std::vector<std::unique_ptr<Page>> pages_;
   std::vector<uint32_t> slots_;  // open addressing: 1 + index of a page
-  std::array<std::pair<uint64_t, Page*>, 64> cache_;
+  std::array<std::pair<uint64_t, Page*>, 512> cache_;
 };
 
 }  // namespace stem::trace

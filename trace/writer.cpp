@@ -184,40 +184,7 @@ void Writer::switch_to(ThreadId thread) {
 
 ExprId Writer::add_expr(const Expr& e) { return add_expr(e.op, e.width, e.a, e.b, e.c, e.value); }
 
-inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control) {
-  if (operand.guess(next) != actual) {
-    control &= static_cast<uint8_t>(~hit);
-    put(kExprs, actual ? next - actual : 0);
-    operand.learn(next, actual);
-  } else {
-    operand.confirm(next, actual);
-  }
-}
-
-ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
-  const ExprId next = model_.next_expr();
-  STEM_CHECK(width - 1 < 64 && a < next && b < next && c < next && next != UINT32_MAX);
-  STEM_CHECK(op != Op::Input || (given >> 32) < inputs_.size());
-  uint8_t control = 0xff;
-  const Shape shape = Shape::of(op, width);
-  uint32_t code = model_.predicted_shape();
-  if (code >= model_.shape_count() || model_.shape(code).key != shape.key) put_shape(code, shape, control, code);
-  Model::Template& t = model_.current_template(code);
-  put_operand(t.operand[0], next, a, kHitA, control);
-  put_operand(t.operand[1], next, b, kHitB, control);
-  put_operand(t.operand[2], next, c, kHitC, control);
-  const uint64_t value = op == Op::Read ? given - events_ : given;
-  if (t.value != value) {
-    control &= static_cast<uint8_t>(~kHitValue);
-    put(kConstant, zigzag(value - t.value));
-    t.value = value;
-  }
-  put_control(control);
-  model_.add_expr(op, width, a, b, c, given);
-  model_.followed_by(code);
-  item_done();
-  return next;
-}
+void Writer::refuse_expr() { STEM_CHECK(!"an expression that refers to what is not there"); }
 
 uint64_t Writer::add_event(const Event& e) {
   STEM_CHECK(e.thread < threads_ && e.site < sites_ && e.size <= 8);
@@ -285,7 +252,7 @@ uint64_t Writer::add_event(const Event& e) {
     s.variable = e.variable + 1;
   }
   put_control(control);
-  if (e.kind == Kind::Read) model_.note_read(s);
+  if (e.kind == Kind::Read) model_.note_read(model_.state_index(code));
   model_.remember(e);
   if (leaf == Shape::kOwnLeaf) model_.add_leaf(8u * e.size, e.value);
   model_.followed_by(code);

@@ -41,7 +41,7 @@ class Writer {
   void drop_object(uint32_t object);  // no later event refers to it: a reader may forget it
 
   ExprId add_expr(const Expr& expr);
-  ExprId add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);
+  ExprId add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);  // inline: half of all items are these
   ExprId next_expr() const { return model_.next_expr(); }
   // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0
   // or an Op::Read node added before.
@@ -76,6 +76,7 @@ class Writer {
     else
       put_miss(control);
   }
+  [[noreturn]] static void refuse_expr();
   void put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control);
   void put_miss(uint8_t control);
   void put(int column, uint64_t value);
@@ -160,12 +161,49 @@ inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned si
   s.value_stride = value - s.value;
   s.value = value;
   put_control(control);
-  if (kind == Kind::Read) model_.note_read(s);
+  if (kind == Kind::Read) model_.note_read(index);
   if (leaf) model_.add_leaf(8u * size, value);
   model_.followed_as_predicted(code);
   ++events_;
   item_done();
   return true;
+}
+
+inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control) {
+  if (operand.guess(next) != actual) {
+    control &= static_cast<uint8_t>(~hit);
+    put(kExprs, actual ? next - actual : 0);
+    operand.learn(next, actual);
+  } else {
+    operand.confirm(next, actual);
+  }
+}
+
+inline ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
+  const ExprId next = model_.next_expr();
+  if (width - 1 >= 64 || a >= next || b >= next || c >= next || next == UINT32_MAX) refuse_expr();
+  if (op == Op::Input && (given >> 32) >= inputs_.size()) refuse_expr();
+  uint8_t control = 0xff;
+  const Shape shape = Shape::of(op, width);
+  uint32_t code = model_.predicted_shape();
+  const bool predicted = code < model_.shape_count() && model_.shape(code).key == shape.key;
+  if (!predicted) put_shape(code, shape, control, code);
+  Model::Template& t = model_.current_template(code);
+  put_operand(t.operand[0], next, a, kHitA, control);
+  put_operand(t.operand[1], next, b, kHitB, control);
+  put_operand(t.operand[2], next, c, kHitC, control);
+  const uint64_t value = op == Op::Read ? given - events_ : given;
+  if (t.value != value) {
+    control &= static_cast<uint8_t>(~kHitValue);
+    put(kConstant, zigzag(value - t.value));
+    t.value = value;
+  }
+  put_control(control);
+  model_.add_expr(op, width, a, b, c, given);
+  if (predicted) model_.followed_as_predicted(code);
+  else model_.followed_by(code);
+  item_done();
+  return next;
 }
 
 // A whole trace; written beside `path` and renamed, so that a failure leaves what was there. Throws UserError if the

@@ -116,8 +116,8 @@ def full_disk(tools, folder):
     source = folder / "many.c"
     source.write_text("""#include <pthread.h>
 #include <stdio.h>
-volatile int n; unsigned s = 1;
-void *run(void *p) { for (int i = 0; i < 3000000; ++i) { s = s * 1103515245 + 12345; n = s; } return p; }
+volatile double n;
+void *run(void *p) { double x = .3; for (int i = 0; i < 1000000; ++i) { x = 3.99 * x * (1 - x); n = x; } return p; }
 int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); puts("finished"); return 7; }
 """)
     program = tools.compile(source, folder / "many", ["-O1"])

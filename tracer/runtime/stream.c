@@ -2,7 +2,7 @@
  *
  * Serialised recording has one stream, whose cursor is in the hot page, because instrumented code appends there itself.
  * Parallel recording has one a thread. A full chunk costs a few stores and a wake-up; if the collector is slower than we
- * are, the 64 chunks (48 MiB) fill up and the program waits for it. If it fails or dies, the program runs on and its
+ * are, the 64 chunks (12 MiB) fill up and the program waits for it. If it fails or dies, the program runs on and its
  * records are thrown away. */
 #include "tracer/runtime/state.h"
 #include "tracer/runtime/sys.h"
