@@ -64,8 +64,10 @@ bool Model::by_formula(const State& state, unsigned size, uint64_t& value) const
 void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   if (size != 4 && size != 8) return;
   if (state.failures < 255) ++state.failures;
+  // A formula that held so far may fail where a loop begins or ends: it is right again the next time.
+  if (state.formula && state.failures < 4) return;
   // Most writes that stay unpredicted follow no formula: do not try for ever.
-  if (state.failures > 8 && (value & 255) != 0) return;
+  if (state.failures > 8 && (value * 0x9e3779b97f4a7c15ull) >> 56 != 0) return;
   const uint16_t* reads = context_->reads;
   constexpr int n = kReads;
   uint64_t v[n];

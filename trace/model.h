@@ -79,6 +79,7 @@ class Model {
     uint32_t variable = 0;    // 1 + id; 0 none
     uint8_t formula = 0;      // Write: how its value came from what was read, see model.cpp; 0: not known
     uint8_t failures = 0;     // of the formula, or of the search for one, in a row
+    bool listed = false;      // is among its thread's last reads
     uint16_t source[3] = {};  // states of the reads it takes
   };
   struct Operand {
@@ -103,7 +104,7 @@ class Model {
   };
   struct Context {  // of one thread: its last shapes
     uint32_t last[3] = {};
-    uint16_t reads[kReads] = {};  // states of its last reads, round and round
+    uint16_t reads[kReads] = {};  // states of its last reads, all different; the one that came first goes first
     uint32_t read_count = 0;
     uint32_t hash = 0;
     void push(uint32_t shape) {
@@ -149,7 +150,13 @@ class Model {
     context_ = &contexts_[thread];
   }
 
-  void note_read(uint32_t state_index) { context_->reads[context_->read_count++ % kReads] = static_cast<uint16_t>(state_index); }
+  void note_read(uint32_t index) {
+    if (states_[index].listed) return;
+    uint16_t& place = context_->reads[context_->read_count++ % kReads];
+    states_[place].listed = false;
+    states_[index].listed = true;
+    place = static_cast<uint16_t>(index);
+  }
   // After a write that was predicted wrongly and has no expression: looks for a formula.
   void learn_formula(State& state, unsigned size, uint64_t value);
 

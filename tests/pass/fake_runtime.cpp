@@ -83,7 +83,7 @@ void finish() {
 __attribute__((constructor(101))) void start() {
   if (state) return;
   state = new State;
-  __stem_tls.next_id = 1;
+  __stem_tls.next_id = __stem_tls.id_step = 1;
   state->fast = getenv("STEM_FAKE_FAST") != nullptr;
   if (state->fast) {
     __stem_hot.cursor = state->buffer.data();

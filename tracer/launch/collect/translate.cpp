@@ -151,7 +151,8 @@ inline bool Translator::again(const stem_rec& r, unsigned kind) {
   }
   if (bit & decides)
     return writer_.repeat(key, t.id, static_cast<Kind>(kind), 0, addr_of(r), r.value, t.ids.find(r.expr), false);
-  if (bit & plain)
+  // A signal that wakes somebody names a thread.
+  if ((bit & plain) || (kind == STEM_KIND_Signal && r.value == 0))
     return writer_.repeat(key ^ static_cast<uint64_t>(r.expr) << 48, t.id, static_cast<Kind>(kind), 0, addr_of(r),
                           r.value, 0, false);
   return false;
