@@ -7,6 +7,7 @@ struct node first = {5, 0};
 int table[10], x = 3, y, z;
 unsigned char byte_ = 200;
 double d1 = 1.5, d2 = 2.0, d3;
+int width = 2;
 static const int constants[4] = {1, 2, 3, 4};
 static int never_written[2] = {11, 12};
 
@@ -54,6 +55,9 @@ int main(void) {
   free(first.next);
   // EXPECT: read table[k] = 5
   for (int k = 2; k < 3; k++) z += table[k];
+  // An index is held by holding what it was computed from.
+  // EXPECT: read width pinned = 2
+  table[r / 3 * width + 1] = 7;
   return 0;
 }
-// NEVER: constants|never_written
+// NEVER: constants|never_written|mul width|width\)
