@@ -1,7 +1,7 @@
 // The analysis routines: what instrumented code calls, just before the instruction is done.
-#include "tracer/pin/tool.h"
-
 #include <sys/syscall.h>
+
+#include "tracer/pin/tool.h"
 
 namespace stem_pin {
 
@@ -36,8 +36,10 @@ void pages_changed(uint64_t addr, uint64_t size) {
 
 // One instruction makes several accesses: the others come with the first that is seen, nobody can run between them.
 void be_visible(Client& c, bin_thread* t, unsigned kind, uint64_t addr, uint64_t site, uint32_t flags) {
-  if ((flags & MORE) && c.counted == site) bin_also_visible();
-  else visible(t, kind, addr, site);
+  if ((flags & MORE) && c.counted == site)
+    bin_also_visible();
+  else
+    visible(t, kind, addr, site);
   c.counted = site;
 }
 
@@ -104,7 +106,8 @@ void PIN_FAST_ANALYSIS_CALL on_exchange(THREADID tid, ADDRINT addr, UINT32 size,
 }
 
 // A compare-and-swap: it holds what it was compared with.
-void PIN_FAST_ANALYSIS_CALL on_compare(THREADID tid, ADDRINT addr, UINT32 size, ADDRINT site, ADDRINT expected, ADDRINT expected_high) {
+void PIN_FAST_ANALYSIS_CALL on_compare(THREADID tid, ADDRINT addr, UINT32 size, ADDRINT site, ADDRINT expected,
+                                       ADDRINT expected_high) {
   bin_thread* t = enter(tid);
   if (!t || !readable(addr, size)) return;
   bin_pin(t, site);
@@ -136,9 +139,15 @@ void settle(Client& c) {
     const uint64_t addr = c.change_addr + done, site = c.change_site;
     if (done) bin_also_visible();
     switch (change) {
-      case WRITE: bin_write(t, addr, n, value_at(addr, n), site, 0); break;
-      case EXCHANGE: bin_rmw(t, addr, n, c.old[done / 8], value_at(addr, n), site, 0); break;
-      case COMPARE: bin_rmw(t, addr, n, c.old[done / 8], value_at(addr, n), site, 1); break;
+      case WRITE:
+        bin_write(t, addr, n, value_at(addr, n), site, 0);
+        break;
+      case EXCHANGE:
+        bin_rmw(t, addr, n, c.old[done / 8], value_at(addr, n), site, 0);
+        break;
+      case COMPARE:
+        bin_rmw(t, addr, n, c.old[done / 8], value_at(addr, n), site, 1);
+        break;
       case COMPARE_FAILED: /* a read, whose value decided */
         bin_read(t, addr, n, c.old[done / 8], site, STEM_AUX_ATOMIC);
         bin_pin(t, site);
@@ -175,10 +184,23 @@ void PIN_FAST_ANALYSIS_CALL on_syscall(THREADID tid, ADDRINT number, ADDRINT a, 
   Client& c = clients[tid];
   if (!bin.on) return;
   switch (number) {
-    case SYS_munmap: case SYS_mprotect: case SYS_mremap: case SYS_mmap: case SYS_madvise: pages_changed(a, b); break;
-    case SYS_brk: case SYS_shmdt: pages_changed(0, ~0ull); break;
-    case SYS_exit: case SYS_exit_group: arrive(tid); break; /* it takes part, if only to end */
-    default: break;
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_mremap:
+    case SYS_mmap:
+    case SYS_madvise:
+      pages_changed(a, b);
+      break;
+    case SYS_brk:
+    case SYS_shmdt:
+      pages_changed(0, ~0ull);
+      break;
+    case SYS_exit:
+    case SYS_exit_group:
+      arrive(tid);
+      break; /* it takes part, if only to end */
+    default:
+      break;
   }
   const bool blocks = bin.live_count > 1 && bin_may_block(number, a, b);
   if (c.state == ABSENT && blocks) arrive(tid); /* the scheduler would wait for it */

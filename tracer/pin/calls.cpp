@@ -1,14 +1,14 @@
 // In place of the C library's functions: pthread calls, sleeping, allocation, moving memory.
 //
-// A replacement asks the model before the real call (the thread waits there until the call cannot block), makes the real call,
-// and tells the result. Condition variables, barriers and once-flags are the model's alone; memory is moved by the engine, piece
-// by piece. All share one signature, and one entry, on_call(), which knows by its first argument what it stands for.
-// tracer/valgrind/preload.c is the same in the program's own code.
-#include "tracer/pin/tool.h"
-
+// A replacement asks the model before the real call (the thread waits there until the call cannot block), makes the
+// real call, and tells the result. Condition variables, barriers and once-flags are the model's alone; memory is moved
+// by the engine, piece by piece. All share one signature, and one entry, on_call(), which knows by its first argument
+// what it stands for. tracer/valgrind/preload.c is the same in the program's own code.
 #include <errno.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+#include "tracer/pin/tool.h"
 
 namespace stem_pin {
 
@@ -31,15 +31,18 @@ enum How { PLAIN, TRY, TIMED };
 ADDRINT call_real(Call& c, AFUNPTR function, ADDRINT a0, ADDRINT a1, ADDRINT a2, ADDRINT a3, ADDRINT a4) {
   ADDRINT result = 0;
   clients[c.tid].busy++;
-  PIN_CallApplicationFunction(c.context, c.tid, CALLINGSTD_DEFAULT, function, 0, PIN_PARG(ADDRINT), &result, PIN_PARG(ADDRINT), a0, PIN_PARG(ADDRINT), a1,
-                              PIN_PARG(ADDRINT), a2, PIN_PARG(ADDRINT), a3, PIN_PARG(ADDRINT), a4, PIN_PARG_END());
+  PIN_CallApplicationFunction(c.context, c.tid, CALLINGSTD_DEFAULT, function, 0, PIN_PARG(ADDRINT), &result,
+                              PIN_PARG(ADDRINT), a0, PIN_PARG(ADDRINT), a1, PIN_PARG(ADDRINT), a2, PIN_PARG(ADDRINT),
+                              a3, PIN_PARG(ADDRINT), a4, PIN_PARG_END());
   clients[c.tid].busy--;
   c.thread = enter(c.tid); /* it may have waited in a system call */
   return result;
 }
 
 ADDRINT real(Call& c) { return call_real(c, c.original, c.a[0], c.a[1], c.a[2], c.a[3], c.a[4]); }
-ADDRINT number(ADDRINT result) { return static_cast<ADDRINT>(static_cast<uint32_t>(result)); } /* an int, in the lower half of a register */
+ADDRINT number(ADDRINT result) {
+  return static_cast<ADDRINT>(static_cast<uint32_t>(result));
+} /* an int, in the lower half of a register */
 
 ADDRINT ask(Call& c, bin_op op, ADDRINT object, ADDRINT a, ADDRINT b) {
   if (!c.thread) return 0;
@@ -54,8 +57,12 @@ int64_t nanoseconds(ADDRINT clock) {
 }
 
 const int64_t* time_at(ADDRINT address) { return reinterpret_cast<const int64_t*>(address); }
-bool bad_time(ADDRINT address) { return !readable(address, 16) || time_at(address)[1] < 0 || time_at(address)[1] >= 1000000000; }
-uint64_t length(ADDRINT address) { return static_cast<uint64_t>(time_at(address)[0] * 1000000000 + time_at(address)[1]); }
+bool bad_time(ADDRINT address) {
+  return !readable(address, 16) || time_at(address)[1] < 0 || time_at(address)[1] >= 1000000000;
+}
+uint64_t length(ADDRINT address) {
+  return static_cast<uint64_t>(time_at(address)[0] * 1000000000 + time_at(address)[1]);
+}
 
 // As CLOCK_MONOTONIC; never 0.
 uint64_t deadline(ADDRINT clock, ADDRINT address) {
@@ -136,7 +143,9 @@ ADDRINT only_told(Call& c) {
 }
 
 // --- semaphores
-int* errno_of(Call& c) { return errno_location ? reinterpret_cast<int*>(call_real(c, errno_location, 0, 0, 0, 0, 0)) : 0; }
+int* errno_of(Call& c) {
+  return errno_location ? reinterpret_cast<int*>(call_real(c, errno_location, 0, 0, 0, 0, 0)) : 0;
+}
 
 ADDRINT sem_init(Call& c) {
   const ADDRINT result = number(real(c));
@@ -183,7 +192,8 @@ ADDRINT barrier_wait(Call& c) { return ask(c, BIN_BARRIER_WAIT, c.a[0], 0, 0) ? 
 ADDRINT once(Call& c) {
   if (!ask(c, BIN_ONCE_BEGIN, c.a[0], 0, 0)) return 0;
   /* The program's own code: it is recorded like any other. */
-  PIN_CallApplicationFunction(c.context, c.tid, CALLINGSTD_DEFAULT, reinterpret_cast<AFUNPTR>(c.a[1]), 0, PIN_PARG(void), PIN_PARG_END());
+  PIN_CallApplicationFunction(c.context, c.tid, CALLINGSTD_DEFAULT, reinterpret_cast<AFUNPTR>(c.a[1]), 0,
+                              PIN_PARG(void), PIN_PARG_END());
   c.thread = enter(c.tid);
   ask(c, BIN_ONCE_END, c.a[0], 0, 0);
   return 0;
@@ -214,11 +224,14 @@ ADDRINT create(Call& c) {
   }
   child->host = -1;
   ADDRINT handle = 0;
-  const ADDRINT result = number(call_real(c, c.original, reinterpret_cast<ADDRINT>(&handle), c.a[1], c.a[2], c.a[3], 0));
+  const ADDRINT result =
+      number(call_real(c, c.original, reinterpret_cast<ADDRINT>(&handle), c.a[1], c.a[2], c.a[3], 0));
   if (!c.thread) return result;
   handles[child->index] = result ? 0 : handle;
-  if (result) bin_thread_undo(child);
-  else if (c.a[0] && writable(c.a[0], sizeof handle)) bin_copy(c.thread, c.a[0], reinterpret_cast<uint64_t>(&handle), sizeof handle, c.site, 0);
+  if (result)
+    bin_thread_undo(child);
+  else if (c.a[0] && writable(c.a[0], sizeof handle))
+    bin_copy(c.thread, c.a[0], reinterpret_cast<uint64_t>(&handle), sizeof handle, c.site, 0);
   ask(c, BIN_CREATED, start, result, handle);
   return result;
 }
@@ -227,9 +240,12 @@ template <int tries, int time>
 ADDRINT join(Call& c) {
   const uint64_t until = time && c.a[2] ? deadline(CLOCK_REALTIME, c.a[2]) : 0;
   switch (ask(c, BIN_JOIN_BEFORE, c.a[0], tries, until)) {
-    case 1: return tries ? EBUSY : ETIMEDOUT;
-    case 2: return real(c); /* not one that we know */
-    default: break;
+    case 1:
+      return tries ? EBUSY : ETIMEDOUT;
+    case 2:
+      return real(c); /* not one that we know */
+    default:
+      break;
   }
   const AFUNPTR plain = original("pthread_join");
   const ADDRINT result = number(call_real(c, plain ? plain : c.original, c.a[0], c.a[1], plain ? 0 : c.a[2], 0, 0));
@@ -319,7 +335,8 @@ ADDRINT move(Call& c) {
 
 ADDRINT fill(Call& c) {
   if (!called_by_program(c) || c.a[2] == 0 || !writable(c.a[0], c.a[2])) return real(c);
-  bin_fill(c.thread, c.a[0], static_cast<unsigned>(c.a[1] & 0xff), c.a[2], c.ra - 1, PIN_GetContextReg(c.context, REG_STACK_PTR));
+  bin_fill(c.thread, c.a[0], static_cast<unsigned>(c.a[1] & 0xff), c.a[2], c.ra - 1,
+           PIN_GetContextReg(c.context, REG_STACK_PTR));
   return c.a[0];
 }
 
@@ -331,7 +348,8 @@ Function functions[] = {
 };
 const unsigned function_count = sizeof functions / sizeof *functions;
 
-ADDRINT on_call(Function* function, const CONTEXT* context, THREADID tid, AFUNPTR original, ADDRINT ra, ADDRINT a0, ADDRINT a1, ADDRINT a2, ADDRINT a3, ADDRINT a4) {
+ADDRINT on_call(Function* function, const CONTEXT* context, THREADID tid, AFUNPTR original, ADDRINT ra, ADDRINT a0,
+                ADDRINT a1, ADDRINT a2, ADDRINT a3, ADDRINT a4) {
   Call c = {function, context, tid, original, ra, 0, {a0, a1, a2, a3, a4}, 0};
   Client& client = clients[tid];
   if (!client.busy) c.thread = enter(tid);
@@ -339,8 +357,9 @@ ADDRINT on_call(Function* function, const CONTEXT* context, THREADID tid, AFUNPT
     const uint32_t busy = client.busy;
     client.busy = busy ? busy : 1;
     ADDRINT result = 0;
-    PIN_CallApplicationFunction(context, tid, CALLINGSTD_DEFAULT, original, 0, PIN_PARG(ADDRINT), &result, PIN_PARG(ADDRINT), a0, PIN_PARG(ADDRINT), a1,
-                                PIN_PARG(ADDRINT), a2, PIN_PARG(ADDRINT), a3, PIN_PARG(ADDRINT), a4, PIN_PARG_END());
+    PIN_CallApplicationFunction(context, tid, CALLINGSTD_DEFAULT, original, 0, PIN_PARG(ADDRINT), &result,
+                                PIN_PARG(ADDRINT), a0, PIN_PARG(ADDRINT), a1, PIN_PARG(ADDRINT), a2, PIN_PARG(ADDRINT),
+                                a3, PIN_PARG(ADDRINT), a4, PIN_PARG_END());
     client.busy = busy;
     return result;
   }

@@ -7,7 +7,8 @@
 namespace stem_pin {
 
 void instrument(TRACE trace, VOID* unused);
-void PIN_FAST_ANALYSIS_CALL on_escape_of_frame(THREADID tid, ADDRINT value, ADDRINT site, ADDRINT sp, ADDRINT frame_pointer);
+void PIN_FAST_ANALYSIS_CALL on_escape_of_frame(THREADID tid, ADDRINT value, ADDRINT site, ADDRINT sp,
+                                               ADDRINT frame_pointer);
 
 }  // namespace stem_pin
 

@@ -1,8 +1,8 @@
 // Pin's callbacks: start, threads, images, signals, fork. None of them waits for another thread (tool.h).
-#include "tracer/pin/tool.h"
-#include "tracer/pin/instrument.h"
-
 #include <string.h>
+
+#include "tracer/pin/instrument.h"
+#include "tracer/pin/tool.h"
 
 using namespace stem_pin;
 
@@ -23,11 +23,14 @@ void replace(IMG image) {
       name = name.substr(0, name.find('@'));
       for (unsigned i = 0; i < function_count; i++) {
         if (name != functions[i].name) continue;
-        PROTO proto = PROTO_Allocate(PIN_PARG(ADDRINT), CALLINGSTD_DEFAULT, functions[i].name, PIN_PARG(ADDRINT), PIN_PARG(ADDRINT), PIN_PARG(ADDRINT),
-                                     PIN_PARG(ADDRINT), PIN_PARG(ADDRINT), PIN_PARG_END());
-        functions[i].original = RTN_ReplaceSignature(routine, AFUNPTR(on_call), IARG_PROTOTYPE, proto, IARG_PTR, &functions[i], IARG_CONST_CONTEXT, IARG_THREAD_ID,
-                                                     IARG_ORIG_FUNCPTR, IARG_RETURN_IP, IARG_FUNCARG_ENTRYPOINT_VALUE, 0, IARG_FUNCARG_ENTRYPOINT_VALUE, 1,
-                                                     IARG_FUNCARG_ENTRYPOINT_VALUE, 2, IARG_FUNCARG_ENTRYPOINT_VALUE, 3, IARG_FUNCARG_ENTRYPOINT_VALUE, 4, IARG_END);
+        PROTO proto =
+            PROTO_Allocate(PIN_PARG(ADDRINT), CALLINGSTD_DEFAULT, functions[i].name, PIN_PARG(ADDRINT),
+                           PIN_PARG(ADDRINT), PIN_PARG(ADDRINT), PIN_PARG(ADDRINT), PIN_PARG(ADDRINT), PIN_PARG_END());
+        functions[i].original = RTN_ReplaceSignature(
+            routine, AFUNPTR(on_call), IARG_PROTOTYPE, proto, IARG_PTR, &functions[i], IARG_CONST_CONTEXT,
+            IARG_THREAD_ID, IARG_ORIG_FUNCPTR, IARG_RETURN_IP, IARG_FUNCARG_ENTRYPOINT_VALUE, 0,
+            IARG_FUNCARG_ENTRYPOINT_VALUE, 1, IARG_FUNCARG_ENTRYPOINT_VALUE, 2, IARG_FUNCARG_ENTRYPOINT_VALUE, 3,
+            IARG_FUNCARG_ENTRYPOINT_VALUE, 4, IARG_END);
         PROTO_Free(proto);
       }
       if (name == "__errno_location") errno_location = AFUNPTR(RTN_Address(routine));
@@ -38,7 +41,8 @@ void replace(IMG image) {
 bool has_functions(const char* path) {
   const char* name = strrchr(path, '/');
   name = name ? name + 1 : path;
-  return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2", 6) == 0 || strncmp(name, "libpthread", 10) == 0 || strncmp(name, "libstdc++", 9) == 0;
+  return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2", 6) == 0 || strncmp(name, "libpthread", 10) == 0 ||
+         strncmp(name, "libstdc++", 9) == 0;
 }
 
 void image_loaded(IMG image, VOID*) {
@@ -70,7 +74,8 @@ void thread_begins(THREADID tid, CONTEXT* context, INT32, VOID*) {
 
 void signal_comes(THREADID tid, CONTEXT_CHANGE_REASON reason, const CONTEXT*, CONTEXT*, INT32, VOID*) {
   if (reason == CONTEXT_CHANGE_REASON_SIGNAL || reason == CONTEXT_CHANGE_REASON_FATALSIGNAL) drop_change(tid);
-  if (reason == CONTEXT_CHANGE_REASON_FATALSIGNAL) bin_close(1); /* the trace ends there, and the launcher knows the signal */
+  if (reason == CONTEXT_CHANGE_REASON_FATALSIGNAL)
+    bin_close(1); /* the trace ends there, and the launcher knows the signal */
 }
 
 void forked(THREADID, const CONTEXT*, VOID*) {
@@ -81,7 +86,8 @@ void forked(THREADID, const CONTEXT*, VOID*) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  PIN_InitSymbolsAlt(static_cast<SYMBOL_INFO_MODE>(static_cast<UINT32>(IFUNC_SYMBOLS) | static_cast<UINT32>(DEBUG_OR_EXPORT_SYMBOLS)));
+  PIN_InitSymbolsAlt(
+      static_cast<SYMBOL_INFO_MODE>(static_cast<UINT32>(IFUNC_SYMBOLS) | static_cast<UINT32>(DEBUG_OR_EXPORT_SYMBOLS)));
   if (PIN_Init(argc, argv)) return 1;
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--") == 0) {

@@ -1,7 +1,7 @@
 // The program and its libraries: whose accesses are recorded, and which call of theirs led to where we are.
-#include "tracer/pin/tool.h"
-
 #include <string.h>
+
+#include "tracer/pin/tool.h"
 
 extern "C" {
 #include "trace/code_key.h"
@@ -87,7 +87,8 @@ int stem_host_same_function(uint64_t site, uint64_t other) {
   Module *m = module_at(site), *n = module_at(other);
   if (!m || m != n) return 0;
   PIN_LockClient();
-  RTN a = RTN_FindByAddress(m->begin + static_cast<uint32_t>(site - m->begin)), b = RTN_FindByAddress(m->begin + static_cast<uint32_t>(other - m->begin));
+  RTN a = RTN_FindByAddress(m->begin + static_cast<uint32_t>(site - m->begin)),
+      b = RTN_FindByAddress(m->begin + static_cast<uint32_t>(other - m->begin));
   const int same = RTN_Valid(a) && RTN_Valid(b) && RTN_Address(a) == RTN_Address(b);
   PIN_UnlockClient();
   return same;

@@ -1,15 +1,15 @@
 // One thread at a time: the lock that the running thread owns, arriving, and what the engine needs of its host.
 //
-// The lock is a ticket lock on a futex: who gives it up and takes it again has let in everybody who waited. The engine sleeps a
-// thread on its own futex (bin_thread::go) with the lock given up.
-#include "tracer/pin/tool.h"
-
+// The lock is a ticket lock on a futex: who gives it up and takes it again has let in everybody who waited. The engine
+// sleeps a thread on its own futex (bin_thread::go) with the lock given up.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+#include "tracer/pin/tool.h"
 
 namespace stem_pin {
 
@@ -32,16 +32,20 @@ void lock() {
 
 void unlock() {
   const uint32_t now = __atomic_add_fetch(&serving, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&next_ticket, __ATOMIC_SEQ_CST) != now) bin_sys(SYS_futex, &serving, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0);
+  if (__atomic_load_n(&next_ticket, __ATOMIC_SEQ_CST) != now)
+    bin_sys(SYS_futex, &serving, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0);
 }
 
 uint64_t hex(const char*& at) {
   uint64_t n = 0;
   for (;; ++at) {
     const char c = *at;
-    if (c >= '0' && c <= '9') n = n * 16 + static_cast<uint64_t>(c - '0');
-    else if (c >= 'a' && c <= 'f') n = n * 16 + static_cast<uint64_t>(c - 'a' + 10);
-    else return n;
+    if (c >= '0' && c <= '9')
+      n = n * 16 + static_cast<uint64_t>(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      n = n * 16 + static_cast<uint64_t>(c - 'a' + 10);
+    else
+      return n;
   }
 }
 
@@ -57,7 +61,8 @@ uint64_t mapping_of(uint64_t address) {
     bytes[total] = 0;
     const char* line = bytes;
     for (const char* end; !found; line = end + 1) {
-      for (end = line; *end && *end != '\n'; ++end) {}
+      for (end = line; *end && *end != '\n'; ++end) {
+      }
       if (!*end) break;
       const char* at = line;
       const uint64_t low = hex(at);
@@ -80,7 +85,8 @@ void take_stack(bin_thread* t, uint64_t sp, bool main) {
   t->writers = static_cast<uint32_t*>(stem_host_pages(t->writer_bytes + 64));
 }
 
-// The creator owns the lock from before the thread was there until its handle is known. Handles are used again: the latest counts.
+// The creator owns the lock from before the thread was there until its handle is known. Handles are used again: the
+// latest counts.
 bin_thread* newcomer(uint64_t handle) {
   for (uint32_t i = bin.thread_count; handle && i-- > 0;)
     if (handles[i] == handle) return bin.all[i]->host == -1 && bin.all[i]->state != BIN_ENDED ? bin.all[i] : 0;
@@ -177,7 +183,8 @@ void stem_host_exit(int code) {
 }
 
 void* stem_host_pages(size_t bytes) {
-  const long p = bin_syscall(SYS_mmap, 0, static_cast<long>((bytes + 4095) & ~4095ul), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const long p = bin_syscall(SYS_mmap, 0, static_cast<long>((bytes + 4095) & ~4095ul), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p < 0 && p > -4096) stem_host_exit(3);
   return reinterpret_cast<void*>(p);
 }

@@ -1,6 +1,6 @@
-// The Pin tool without Pin: a program instrumented by hand calls the tool's analysis routines and replacement functions from real
-// threads (subject/subject.cpp, fake/pin.H), is recorded by the real collector, and what it left is checked and replayed. What
-// decides which instructions call them (instrument.cpp, main.cpp) needs Pin: docs/pin.md.
+// The Pin tool without Pin: a program instrumented by hand calls the tool's analysis routines and replacement functions
+// from real threads (subject/subject.cpp, fake/pin.H), is recorded by the real collector, and what it left is checked
+// and replayed. What decides which instructions call them (instrument.cpp, main.cpp) needs Pin: docs/pin.md.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct Recorded {
   trace::Trace trace;
 
   size_t count(Kind kind) const {
-    return static_cast<size_t>(std::count_if(trace.events.begin(), trace.events.end(), [&](const trace::Event& e) { return e.kind == kind; }));
+    return static_cast<size_t>(
+        std::count_if(trace.events.begin(), trace.events.end(), [&](const trace::Event& e) { return e.kind == kind; }));
   }
   // How often another thread goes on.
   size_t switches() const {
@@ -34,11 +35,13 @@ struct Recorded {
   }
 };
 
-Recorded record(const std::string& scenario, const std::string& mode = "default", uint64_t seed = 1, const std::vector<trace::Step>& schedule = {}) {
+Recorded record(const std::string& scenario, const std::string& mode = "default", uint64_t seed = 1,
+                const std::vector<trace::Step>& schedule = {}) {
   static const bool found = setenv("STEM_LIBDIR", STEM_BUILD_DIR "/lib/stem", 1) == 0;
   REQUIRE(found);
   static int number = 0;
-  const fs::path folder = fs::temp_directory_path() / ("stem-pin-test-" + std::to_string(getpid()) + "-" + std::to_string(number++));
+  const fs::path folder =
+      fs::temp_directory_path() / ("stem-pin-test-" + std::to_string(getpid()) + "-" + std::to_string(number++));
   trace::Test test;
   test.program = STEM_BUILD_DIR "/tests/pin_subject";
   test.argv = {test.program, scenario};
@@ -142,10 +145,14 @@ TEST_CASE("a schedule is enforced at accesses: the update that is lost is the sc
     events_of_main += e.thread == 0 && trace::is_visible(e.kind);
   }
   const auto main_first = static_cast<uint32_t>(events_of_main);
-  const Recorded lost = record("lost", "guided", 1, {{"main", main_first, 0, {}, ""}, {"main/1", 2, 0, Kind::Read, ""}, {"main/2", 4, 0, Kind::End, ""}});
+  const Recorded lost =
+      record("lost", "guided", 1,
+             {{"main", main_first, 0, {}, ""}, {"main/1", 2, 0, Kind::Read, ""}, {"main/2", 4, 0, Kind::End, ""}});
   CHECK_FALSE(lost.run.diverged);
   CHECK(lost.run.code == 1);
-  const Recorded kept = record("lost", "guided", 1, {{"main", main_first, 0, {}, ""}, {"main/1", 4, 0, Kind::End, ""}, {"main/2", 4, 0, Kind::End, ""}});
+  const Recorded kept =
+      record("lost", "guided", 1,
+             {{"main", main_first, 0, {}, ""}, {"main/1", 4, 0, Kind::End, ""}, {"main/2", 4, 0, Kind::End, ""}});
   CHECK_FALSE(kept.run.diverged);
   CHECK(kept.run.code == 2);
 }

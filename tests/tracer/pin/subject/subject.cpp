@@ -1,5 +1,5 @@
-// A program that Pin would have instrumented, instrumented by hand: every access, branch and call tells the Pin tool's own routines
-// (tracer/pin), which schedule and record it. Run by pin_test.cpp through the launcher: subject SCENARIO.
+// A program that Pin would have instrumented, instrumented by hand: every access, branch and call tells the Pin tool's
+// own routines (tracer/pin), which schedule and record it. Run by pin_test.cpp through the launcher: subject SCENARIO.
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -52,7 +52,8 @@ __attribute__((noinline)) bool branch(bool taken) {
 }
 
 // A call of a function that the tool replaces.
-__attribute__((noinline)) ADDRINT call(const char* name, AFUNPTR real, ADDRINT a0 = 0, ADDRINT a1 = 0, ADDRINT a2 = 0, ADDRINT a3 = 0) {
+__attribute__((noinline)) ADDRINT call(const char* name, AFUNPTR real, ADDRINT a0 = 0, ADDRINT a1 = 0, ADDRINT a2 = 0,
+                                       ADDRINT a3 = 0) {
   for (unsigned i = 0; i < function_count; ++i)
     if (name == std::string(functions[i].name)) {
       CONTEXT context{SP};
@@ -101,7 +102,9 @@ int add_main_module(dl_phdr_info* info, size_t, void* path) {
   if (info->dlpi_name[0]) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& h = info->dlpi_phdr[i];
-    if (h.p_type == PT_LOAD && (h.p_flags & PF_X)) add_module(static_cast<char*>(path), info->dlpi_addr + h.p_vaddr, info->dlpi_addr + h.p_vaddr + h.p_memsz, info->dlpi_addr);
+    if (h.p_type == PT_LOAD && (h.p_flags & PF_X))
+      add_module(static_cast<char*>(path), info->dlpi_addr + h.p_vaddr, info->dlpi_addr + h.p_vaddr + h.p_memsz,
+                 info->dlpi_addr);
   }
   return 1;
 }
@@ -111,7 +114,8 @@ int add_main_module(dl_phdr_info* info, size_t, void* path) {
   std::_Exit(code);
 }
 
-// --- scenarios ------------------------------------------------------------------------------------------------------------------
+// --- scenarios
+// ------------------------------------------------------------------------------------------------------------------
 
 long x, y, total;
 pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -139,7 +143,8 @@ void one_instruction(long rounds) {
 }
 void atomics(long rounds) {
   for (long i = 0; i < rounds; ++i) {
-    for (long seen = load(&x); !branch(compare(&x, seen, seen + 1)); seen = load(&x)) {}
+    for (long seen = load(&x); !branch(compare(&x, seen, seen + 1)); seen = load(&x)) {
+    }
     exchange(&y, i);
   }
 }
@@ -231,9 +236,12 @@ int main(int argc, char** argv) {
   bin_launch(argv[0]);
   dl_iterate_phdr(add_main_module, path);
   for (unsigned i = 0; i < function_count; ++i) { /* those that others need */
-    if (std::string(functions[i].name) == "pthread_mutex_lock") functions[i].original = reinterpret_cast<AFUNPTR>(pthread_mutex_lock);
-    if (std::string(functions[i].name) == "pthread_mutex_unlock") functions[i].original = reinterpret_cast<AFUNPTR>(pthread_mutex_unlock);
-    if (std::string(functions[i].name) == "pthread_join") functions[i].original = reinterpret_cast<AFUNPTR>(pthread_join);
+    if (std::string(functions[i].name) == "pthread_mutex_lock")
+      functions[i].original = reinterpret_cast<AFUNPTR>(pthread_mutex_lock);
+    if (std::string(functions[i].name) == "pthread_mutex_unlock")
+      functions[i].original = reinterpret_cast<AFUNPTR>(pthread_mutex_unlock);
+    if (std::string(functions[i].name) == "pthread_join")
+      functions[i].original = reinterpret_cast<AFUNPTR>(pthread_join);
   }
   begin(0);
   main_begins(0, path, [](int i) -> const char* { return arguments[i]; });
