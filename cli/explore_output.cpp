@@ -49,7 +49,7 @@ std::string failure_place(const FoundFailure& f) {
 }
 
 std::string failure_text(const FoundFailure& f) {
-  if (f.kind == "assert-failed") return fmt::format("assertion failed{}{}", failure_place(f), f.text.empty() ? "" : ": " + printable(f.text));
+  if (f.kind == "assertion failed") return fmt::format("assertion failed{}{}", failure_place(f), f.text.empty() ? "" : ": " + printable(f.text));
   return printable(f.message) + failure_place(f);
 }
 

@@ -158,14 +158,15 @@ double Loop::rate(const RunPoints& run, const Point& point) const {
     if (work == 0 || point.asks) return 0;
     return 2000 + static_cast<double>(work);
   }
-  const bool deep = !taken_.others(point).empty();
+  const bool again = point.reordered && point.asks == 1;  // by inputs, now
+  const bool deep = !again && !taken_.others(point).empty();
   if (point.kind == trace::Kind::Assert) return deep ? 0 : kAssertion / (1 + tries);
   if (goal_reached()) return 0;
   if (deep || point.kind == trace::Kind::Pin) return kDeep / (1 + tries / 8);
   double gain = 0;
   if (const auto outcome = known_.outcome(point.site, !point.value); outcome && point.binary) gain = static_cast<double>(known_.gain(run.sites, *outcome));
   const bool fresh = point.binary ? !taken_.outcome_seen(point.site, !point.value) : !taken_.other_seen(point);
-  return ((fresh ? kFreshOutcome : kOtherPath) + 10 * std::min(gain, 30.0)) / (1 + tries);
+  return ((fresh ? kFreshOutcome : point.shared && !again ? kOtherOrder : kOtherPath) + 10 * std::min(gain, 30.0)) / (1 + tries);
 }
 
 double Loop::rate(const Pending& pending) const {
@@ -226,12 +227,14 @@ bool Loop::step() {
     for (Question& question : questions) {
       if (batch.size() >= jobs_ || question.rating < std::max(best_test, analysis)) break;
       Point& point = runs_[question.run].points[question.point];
-      NextWish next = options_.goal == Goal::Escort ? NextWish{} : next_wish(runs_, taken_, runs_[question.run], point);
+      const bool plain = options_.goal == Goal::Escort || (point.reordered && point.asks == 1);
+      NextWish next = plain ? NextWish{} : next_wish(runs_, taken_, runs_[question.run], point);
       if (next.none || (next.deep && point.asks >= kMostAsks)) {
         point.closed = true;
         if (!next.none) limit("some branches were led another way only a few times");
         continue;
       }
+      question.order_first = point.shared && point.asks == 0 && !next.deep && options_.goal == Goal::Pairs && point.kind == trace::Kind::Branch;
       question.wish = std::move(next.wish);
       batch.push_back(question);
     }
@@ -292,7 +295,10 @@ void Loop::ask(const std::vector<Question>& batch) {
           if (solvers.size() >= 4) solvers.clear();
           at = solvers.emplace(batch[i].run, Solver{traces[i], std::make_unique<predictor::Alternates>(*traces[i], alternates)}).first;
         }
-        return at->second.alternates->negate(runs_[batch[i].run].points[batch[i].point].event, batch[i].wish);
+        const uint32_t event = runs_[batch[i].run].points[batch[i].point].event;
+        if (batch[i].order_first && at->second.alternates->mixed(event))
+          if (Alternate order = at->second.alternates->reorder(event, batch[i].wish); order.kind == Alternate::Kind::Feasible) return order;
+        return at->second.alternates->negate(event, batch[i].wish);
       },
       [&](size_t i, Alternate answer) {
         take(batch[i], *traces[i], answer);
@@ -318,10 +324,11 @@ void Loop::take(const Question& question, const trace::Trace& trace, const Alter
         test->run = question.run;
         test->point = question.point;
         point.waiting = true;
+        point.reordered = question.order_first && answer.witness.inputs == trace.inputs;
         row.test = test->id;
       } else {
         point.closed = true;  // that test was run, and did not lead there
-        limit("a test that should have led to another branch did not");
+        limit("a test that should have led to another branch did not: " + point_text(trace, point.event, answer.value));
       }
       break;
     }
@@ -417,9 +424,10 @@ void Loop::check_branch(const Pending& pending, const trace::Trace& trace, std::
   if (pending.run == SIZE_MAX) return;
   Point& point = runs_[pending.run].points[pending.point];
   point.waiting = false;
-  const predictor::Taken taken = predictor::took(trace, *trace_of(pending.run), point.event);
+  const predictor::Taken taken = predictor::took(trace, *trace_of(pending.run), point.decision);
   if (taken == predictor::Taken::Yes) {
     detail.clear();
+    point.closed = point.kind == trace::Kind::Assert;  // it has failed, and nothing comes behind that
     return;
   }
   point.closed = true;

@@ -105,6 +105,8 @@ void Loop::add_orders(const trace::Trace& trace) {
     if (!orders_.insert(order.name).second) continue;
     add_pending(order.test, "order", order.what, kOrder);
   }
+  for (const OrderTest& order : waiting_.add(trace))
+    if (orders_.insert(order.name).second) add_pending(order.test, "order", order.what, kWaiting);
 }
 
 // ---- the program as a whole -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "explorer/execute.h"
 #include "explorer/import.h"
 #include "explorer/loop.h"
+#include "explorer/orders.h"
 #include "explorer/points.h"
 #include "tracer/launch/state.h"
 
@@ -18,7 +19,9 @@ constexpr double kOrder = 800;          // may deadlock
 constexpr double kAnalysis = 700;       // what a new run implies
 constexpr double kFreshOutcome = 400;   // a branch that went only one way so far
 constexpr double kRace = 300;           // to confirm: a pair that nothing orders
-constexpr double kOtherPath = 100;      // a branch that went both ways, but not after this beginning
+constexpr double kWaiting = 350;        // everybody who ever waited waits first
+constexpr double kOtherOrder = 200;     // a branch that went both ways, but not after this beginning, and depends on the order
+constexpr double kOtherPath = 100;      // the same, on inputs only
 constexpr double kConfirm = 60;         // to confirm: any other pair
 constexpr double kDeep = 10;            // another combination of what threads did
 constexpr uint32_t kMostAsks = 16;      // about one point of one run
@@ -36,6 +39,7 @@ struct Question {
   size_t run = 0, point = 0;
   double rating = 0;
   predictor::Wish wish;
+  bool order_first = false;             // try other orders before other inputs
 };
 
 class Loop {
@@ -105,6 +109,7 @@ class Loop {
   std::vector<std::string> limits_, divergences_;
   std::vector<FoundFailure> findings_;
   std::set<std::string> orders_;                      // lock orders that were tried
+  WaitingOrders waiting_;
   std::set<PairKey> fresh_;                           // told of
   std::optional<Step> step_;
   std::string kept_;                                  // the trace that was kept last

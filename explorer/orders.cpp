@@ -154,4 +154,60 @@ class Cycles {
 
 std::vector<OrderTest> lock_orders(const trace::Trace& trace, size_t most) { return Cycles(trace, most).run(); }
 
+std::vector<OrderTest> WaitingOrders::add(const trace::Trace& trace) {
+  // What threads do up to their first wait, learned once for each function.
+  std::map<trace::ThreadId, std::vector<Operation>> so_far;
+  std::set<trace::ThreadId> over;
+  bool learned = false;
+  for (const Event& e : trace.events) {
+    if (!trace::is_visible(e.kind) || !e.thread || over.contains(e.thread)) continue;
+    std::vector<Operation>& operations = so_far[e.thread];
+    operations.push_back({trace.sites[e.site].key, e.kind});
+    const bool gives = e.kind == Kind::Signal || e.kind == Kind::Broadcast || e.kind == Kind::SemPost || e.kind == Kind::Wake;
+    if (e.kind == Kind::Wait) learned |= waits_.emplace(trace.threads[e.thread].start, operations).second;
+    if (gives || e.kind == Kind::Wait || operations.size() > 200) over.insert(e.thread);
+  }
+  Known known;
+  known.test = trace::test_of(trace, 0);
+  known.test.schedule.clear();
+  std::string name;
+  for (const trace::Input& input : trace.inputs) name += input.name + "=" + trace::hex(input.bytes) + " ";
+  if (seen_.insert(name).second) {
+    size_t last = 0;
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      if (trace.events[i].thread) continue;
+      if (trace.events[i].kind == Kind::Create) last = i + 1;
+      if (trace.events[i].kind == Kind::Join) break;
+    }
+    for (size_t i = 0; i < last; ++i) {
+      const Event& e = trace.events[i];
+      if (e.thread || !trace::is_visible(e.kind)) continue;
+      trace::extend(known.creates, trace.threads[0].path, e.site ? &trace.sites[e.site] : nullptr, e.kind);
+      if (e.kind == Kind::Create && e.value < trace.threads.size()) known.threads.emplace_back(trace.threads[e.value].path, trace.threads[e.value].start);
+    }
+    inputs_.push_back(std::move(known));
+  } else if (!learned) {
+    return {};
+  }
+  std::vector<OrderTest> out;
+  if (waits_.empty()) return out;
+  for (size_t i = learned ? 0 : inputs_.size() - 1; i < inputs_.size(); ++i) {
+    OrderTest order{fmt::format("waiting {} {}", waits_.size(), i), "everybody who may wait does so first", inputs_[i].test};
+    order.test.schedule = inputs_[i].creates;
+    size_t waiting = 0;
+    for (const auto& [path, function] : inputs_[i].threads) {
+      const auto at = waits_.find(function);
+      if (at == waits_.end()) continue;
+      ++waiting;
+      for (const Operation& operation : at->second) {
+        trace::Site site;
+        site.key = operation.site;
+        trace::extend(order.test.schedule, path, operation.site ? &site : nullptr, operation.kind);
+      }
+    }
+    if (waiting) out.push_back(std::move(order));
+  }
+  return out;
+}
+
 }  // namespace stem::explorer

@@ -98,7 +98,8 @@ Paths paths_of(const trace::Trace& trace) {
   Values values(trace, objects);
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& e = trace.events[i];
-    if (e.thread >= threads.size() || e.kind == Kind::Exit) continue;
+    // An assertion is told by the branch behind it; it stands before that one only if it holds.
+    if (e.thread >= threads.size() || e.kind == Kind::Exit || e.kind == Kind::Assert) continue;
     if (result.inexact.empty())
       if (const char* why = inexact_kind(e)) result.inexact = why;
     values.event(e);
@@ -112,8 +113,7 @@ Paths paths_of(const trace::Trace& trace) {
     }
     switch (e.kind) {
       case Kind::Branch:
-      case Kind::Pin:
-      case Kind::Assert: h = mix(h, values.stable(e, e.value)); break;
+      case Kind::Pin: h = mix(h, values.stable(e, e.value)); break;
       case Kind::Write:
         if (!e.expr) h = mix(h, values.stable(e, e.value));
         break;
@@ -132,7 +132,7 @@ Paths paths_of(const trace::Trace& trace) {
     }
     path.rolling.push_back(h);
     path.events.push_back(i);
-    if (trace::is_visible(e.kind) || e.kind == Kind::Branch || e.kind == Kind::Assert) order = mix(order, h);
+    if (trace::is_visible(e.kind) || e.kind == Kind::Branch) order = mix(order, h);
   }
   for (size_t t = 0; t < threads.size(); ++t) result.threads[trace.threads[t].path] = std::move(threads[t]);
   // Threads in the order of their names: indices are given in the order of creation.

@@ -8,6 +8,39 @@ namespace stem::explorer {
 using trace::Event;
 using trace::Kind;
 
+namespace {
+
+// Which reads could have taken their value from another thread.
+class SharedReads {
+ public:
+  explicit SharedReads(const trace::Trace& trace) : trace_(trace), known_(trace.exprs.size(), 0) {
+    for (const Event& e : trace.events)
+      if (e.kind == Kind::Write || e.kind == Kind::Rmw) writers_[e.addr].insert(e.thread);
+  }
+
+  bool in(trace::ExprId expr) {
+    if (!expr || known_[expr]) return known_[expr] == 2;
+    known_[expr] = 1;
+    const trace::Expr& e = trace_.exprs[expr];
+    bool shared = false;
+    if (e.op == trace::Op::Read && e.value < trace_.events.size()) {
+      const Event& read = trace_.events[e.value];
+      if (const auto at = writers_.find(read.addr); at != writers_.end())
+        shared = at->second.size() > 1 || !at->second.contains(read.thread);
+    }
+    for (trace::ExprId part : {e.a, e.b, e.c}) shared = (part && part < expr && in(part)) || shared;
+    if (shared) known_[expr] = 2;
+    return shared;
+  }
+
+ private:
+  const trace::Trace& trace_;
+  std::vector<uint8_t> known_;  // 0 not yet, 1 no, 2 yes
+  std::unordered_map<uint64_t, std::set<trace::ThreadId>> writers_;
+};
+
+}  // namespace
+
 RunPoints points_of(const trace::Trace& trace, const Knowledge& known, uint32_t most) {
   RunPoints out;
   out.paths = paths_of(trace);
@@ -18,31 +51,38 @@ RunPoints points_of(const trace::Trace& trace, const Knowledge& known, uint32_t 
     out.left_out = asked.size() < all;
   }
   const std::set<uint32_t> wanted(asked.begin(), asked.end());
-  std::map<trace::ThreadId, uint32_t> position;
-  std::map<trace::ThreadId, trace::ExprId> asserted;
+  SharedReads reads(trace);
+  std::map<trace::ThreadId, uint32_t> assertion;  // the last event of the thread, if it was one
+  std::map<trace::ThreadId, uint32_t> position;   // in its path
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& e = trace.events[i];
-    const uint32_t at = position[e.thread]++;
     const uint64_t key = trace.sites[e.site].key;
     if (e.site)
       if (const uint32_t site = known.site(key); site != trace::kNone) out.sites.insert(site);
+    const auto last = assertion.find(e.thread);
+    const uint32_t asserted = last == assertion.end() ? trace::kNone : last->second;
+    assertion[e.thread] = e.kind == Kind::Assert && e.expr ? i : trace::kNone;
+    if (e.kind == Kind::Assert || e.kind == Kind::Exit) continue;
+    const uint32_t at = position[e.thread]++;
     if (e.kind == Kind::Branch)
       if (const auto outcome = known.outcome(key, e.value)) out.outcomes.insert(*outcome);
-    const trace::ExprId assertion = asserted[e.thread];
-    asserted[e.thread] = e.kind == Kind::Assert ? e.expr : 0;
-    if (!e.expr || (e.kind != Kind::Branch && e.kind != Kind::Assert && e.kind != Kind::Pin)) continue;
-    if (e.kind == Kind::Branch && (!wanted.contains(i) || assertion == e.expr)) continue;  // the assertion asks for both
-    const std::string& thread = trace.threads[e.thread].path;
-    const ThreadPath& path = out.paths.threads.at(thread);
+    if (!e.expr || (e.kind != Kind::Branch && e.kind != Kind::Pin)) continue;
     Point point;
-    point.event = i;
+    point.event = point.decision = i;
     point.kind = e.kind;
-    point.thread = thread;
+    if (e.kind == Kind::Branch && asserted != trace::kNone && trace.events[asserted].expr == e.expr) {
+      point.event = asserted;
+      point.kind = Kind::Assert;
+    } else if (e.kind == Kind::Branch && !wanted.contains(i)) {
+      continue;
+    }
+    point.thread = trace.threads[e.thread].path;
     point.position = at;
-    point.before = at ? path.rolling[at - 1] : std::hash<std::string>{}(thread);
+    point.before = at ? out.paths.threads.at(point.thread).rolling[at - 1] : std::hash<std::string>{}(point.thread);
     point.site = key;
     point.value = e.value;
-    point.binary = e.kind == Kind::Assert || trace.exprs[e.expr].width == 1;
+    point.binary = trace.exprs[e.expr].width == 1;
+    point.shared = reads.in(e.expr);
     out.points.push_back(std::move(point));
   }
   return out;

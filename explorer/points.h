@@ -19,7 +19,8 @@
 namespace stem::explorer {
 
 struct Point {
-  uint32_t event = 0;
+  uint32_t event = 0;       // that is asked about
+  uint32_t decision = 0;    // that shows how it was decided: of an assertion, the branch behind it
   trace::Kind kind = trace::Kind::Branch;
   std::string thread;       // creation path
   uint32_t position = 0;    // among the thread's events
@@ -27,6 +28,8 @@ struct Point {
   uint64_t site = 0;        // key
   uint64_t value = 0;       // what was decided
   bool binary = false;      // there is only one other outcome
+  bool shared = false;      // it was decided by what another thread writes too: the order matters
+  bool reordered = false;   // the first answer was another order, with the same inputs
   uint32_t asks = 0;        // answers so far
   bool closed = false;      // nothing more to ask
   bool waiting = false;     // a test is under way

@@ -76,8 +76,24 @@ struct Alternates::Impl {
       const std::vector<uint32_t> needed = cones.of({branch});
       if (needed != all && solve_inputs(out, wish, needed)) return out;
     }
-    if (options.reorder) solve_order(out, wish);
+    if (options.reorder) solve_order(out, wish, solver_options());
     else if (out.why == Why::NotTried) out.detail = "only the recorded order was tried";
+    return out;
+  }
+
+  Alternate reorder(uint32_t branch, const Wish& wish) {
+    STEM_CHECK(branch < trace.events.size() && decides(trace.events[branch]));
+    Alternate out;
+    out.branch = branch;
+    if (!trace.events[branch].expr) return infeasible(out, Layer::MustOrder);
+    if (part_of_rmw(branch)) return out;
+    encoder::Options encoding = solver_options();
+    encoding.free_inputs = false;
+    solve_order(out, wish, encoding);
+    if (out.kind == Alternate::Kind::Infeasible) {
+      out.bounded = true;
+      if (out.limit.empty()) out.limit = "inputs keep their values";
+    }
     return out;
   }
 
@@ -141,14 +157,14 @@ struct Alternates::Impl {
   }
 
   // Order and inputs free, over all events that need not come after the branch.
-  void solve_order(Alternate& out, const Wish& wish) {
+  void solve_order(Alternate& out, const Wish& wish, const encoder::Options& encoding) {
     encoder::Scope scope = reorderable(out.branch);
     if (scope.events.size() > options.largest) {
       out.why = Why::Budget;
       out.detail = fmt::format("{} events are too many for the solver", scope.events.size());
       return;
     }
-    encoder::Encoder encoder(index, solver_options(), std::move(scope));
+    encoder::Encoder encoder(index, encoding, std::move(scope));
     encoder::Answer answer = encoder.negate(wish);
     out.seconds += answer.seconds;
     switch (answer.kind) {
@@ -225,6 +241,10 @@ Alternates::Alternates(const trace::Trace& trace, AlternateOptions options)
 Alternates::~Alternates() = default;
 
 Alternate Alternates::negate(uint32_t branch, const Wish& wish) { return impl_->negate(branch, wish); }
+Alternate Alternates::reorder(uint32_t branch, const Wish& wish) { return impl_->reorder(branch, wish); }
+bool Alternates::mixed(uint32_t branch) const {
+  return impl_->trace.events.at(branch).expr && impl_->inputs.depends(branch) && !impl_->only_inputs(branch);
+}
 
 std::vector<uint32_t> branches_of(const trace::Trace& trace, uint32_t per_site) {
   std::map<std::tuple<trace::SiteId, trace::ThreadId, uint64_t>, std::vector<uint32_t>> alike;

@@ -66,6 +66,11 @@ class Alternates {
   // branch: a Branch, Assert or Pin event. Not for several threads at once; make one object a thread.
   Alternate negate(uint32_t branch, const Wish& wish = {});
 
+  // The same by another order alone, with the inputs as recorded. Infeasible is always bounded then.
+  Alternate reorder(uint32_t branch, const Wish& wish = {});
+  // Whether inputs and order may both lead it the other way.
+  bool mixed(uint32_t branch) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
