@@ -8,14 +8,6 @@
 
 namespace stem::explorer {
 
-namespace {
-
-// Threads are switched where they block or the schedule says so, and nowhere else: what a test does not ask for stays as simple
-// as possible.
-constexpr uint64_t kNoSwitches = uint64_t{1} << 40;
-
-}  // namespace
-
 bool is_failure(const launch::RunResult& run) {
   if (run.timed_out) return true;
   switch (run.outcome) {
@@ -33,9 +25,7 @@ bool is_failure(const launch::RunResult& run) {
 Execution execute(const trace::Test& test, const ExecuteOptions& options) {
   Execution out;
   launch::Options launch;
-  launch.mode = test.schedule.empty() ? options.mode : "guided";
-  launch.seed = options.seed;
-  if (launch.mode != "pct" && launch.mode != "random") launch.switch_one_in = kNoSwitches;
+  if (!test.options.contains(kSwitchOption)) launch.switch_one_in = kNoSwitches;
   launch.expressions = options.expressions;
   launch.output = options.folder;
   launch.timeout = options.timeout;

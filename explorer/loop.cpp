@@ -162,6 +162,7 @@ double Loop::rate(const RunPoints& run, const Point& point) const {
   const bool deep = !again && !taken_.others(point).empty();
   if (point.kind == trace::Kind::Assert) return deep ? 0 : kAssertion / (1 + tries);
   if (goal_reached()) return 0;
+  if (deep && point.shared && !point.order_refuted && point.asks == 0 && point.kind == trace::Kind::Branch) return std::max(kDeep, kOrderAgain / (1 + tries));
   if (deep || point.kind == trace::Kind::Pin) return kDeep / (1 + tries / 8);
   double gain = 0;
   if (const auto outcome = known_.outcome(point.site, !point.value); outcome && point.binary) gain = static_cast<double>(known_.gain(run.sites, *outcome));
@@ -179,10 +180,7 @@ double Loop::rate(const Pending& pending) const {
     }
     return best;
   }
-  if (pending.run == SIZE_MAX || pending.origin == "assertion") return pending.rating;
-  const RunPoints& run = runs_[pending.run];
-  if (options_.goal == Goal::Escort) return pending.rating;
-  return taken_.others(run.points[pending.point]).empty() ? std::max(pending.rating, kDeep) : kDeep;
+  return std::max(pending.rating, kDeep);
 }
 
 bool Loop::step() {
@@ -235,6 +233,8 @@ bool Loop::step() {
         continue;
       }
       question.order_first = point.shared && point.asks == 0 && !next.deep && options_.goal == Goal::Pairs && point.kind == trace::Kind::Branch;
+      question.order_only = point.shared && !point.order_refuted && point.asks == 0 && next.deep && options_.goal == Goal::Pairs && point.kind == trace::Kind::Branch &&
+                            question.rating > kDeep;
       question.wish = std::move(next.wish);
       batch.push_back(question);
     }
@@ -296,6 +296,7 @@ void Loop::ask(const std::vector<Question>& batch) {
           at = solvers.emplace(batch[i].run, Solver{traces[i], std::make_unique<predictor::Alternates>(*traces[i], alternates)}).first;
         }
         const uint32_t event = runs_[batch[i].run].points[batch[i].point].event;
+        if (batch[i].order_only) return at->second.alternates->reorder(event, batch[i].wish);
         if (batch[i].order_first && at->second.alternates->mixed(event))
           if (Alternate order = at->second.alternates->reorder(event, batch[i].wish); order.kind == Alternate::Kind::Feasible) return order;
         return at->second.alternates->negate(event, batch[i].wish);
@@ -326,6 +327,8 @@ void Loop::take(const Question& question, const trace::Trace& trace, const Alter
         point.waiting = true;
         point.reordered = question.order_first && answer.witness.inputs == trace.inputs;
         row.test = test->id;
+      } else if (point.reordered && point.asks == 1) {
+        point.reordered = false;  // inputs lead to the same test; go on with other combinations
       } else {
         point.closed = true;  // that test was run, and did not lead there
         limit("a test that should have led to another branch did not: " + point_text(trace, point.event, answer.value));
@@ -333,6 +336,10 @@ void Loop::take(const Question& question, const trace::Trace& trace, const Alter
       break;
     }
     case Alternate::Kind::Infeasible:
+      if (question.order_only) {  // inputs may lead there yet
+        point.order_refuted = true;
+        return;
+      }
       row.state = "infeasible";
       row.bounded = answer.bounded;
       row.detail = answer.limit;
@@ -341,6 +348,10 @@ void Loop::take(const Question& question, const trace::Trace& trace, const Alter
       break;
     case Alternate::Kind::Unknown:
       if (options_.interrupt && *options_.interrupt) return;
+      if (question.order_only) {
+        point.order_refuted = true;
+        return;
+      }
       row.detail = fmt::format("{}{}{}", predictor::why_text(answer.why), answer.detail.empty() ? "" : ", ", answer.detail);
       point.closed = true;
       limit(row.detail);
@@ -416,7 +427,12 @@ void Loop::take(const Pending& pending, Execution& execution) {
   step_->divergence = detail;
   memory_.end_test(pending.id, detail.empty(), detail, execution.failure);
   std::erase_if(pending_, [&](const Pending& other) { return other.id == pending.id; });
-  if (imported && imported->finding) take_finding(*imported->finding, pending, number);
+  if (imported && imported->finding) {
+    // A run that was shuffled is repeated by its own schedule.
+    const bool shuffled = pending.test.options.contains(kSwitchOption);
+    trace::Test test = shuffled ? trace::test_of(trace::load(kept_)) : pending.test;
+    take_finding(*imported->finding, std::move(test), number);
+  }
 }
 
 // Did the branch go the other way? Its point can be asked about again.

@@ -79,7 +79,7 @@ void Loop::load_findings() {
 }
 
 // Kept with its test, which is made as simple as possible.
-void Loop::take_finding(const ImportedFinding& finding, const Pending& pending, int64_t number) {
+void Loop::take_finding(const ImportedFinding& finding, trace::Test test, int64_t number) {
   const bool known = std::any_of(findings_.begin(), findings_.end(), [&](const FoundFailure& f) { return f.fingerprint == finding.fingerprint; });
   if (known) return;
   FoundFailure f;
@@ -94,7 +94,8 @@ void Loop::take_finding(const ImportedFinding& finding, const Pending& pending, 
   minimising.timeout = options_.run_timeout;
   minimising.most = options_.minimise ? 60 : 1;
   minimising.interrupt = options_.interrupt;
-  const Minimised small = minimise(pending.test, finding, minimising);
+  test.options.emplace(kSwitchOption, std::to_string(kNoSwitches));  // however it is replayed
+  const Minimised small = minimise(test, finding, minimising);
   minimising_ += small.executions;
   memory_.set_finding_test(finding.fingerprint, {trace::to_json(small.test), "finding", 0, finding.message},
                            static_cast<int64_t>(switches_of(small.test.schedule)));
@@ -104,6 +105,15 @@ void Loop::add_orders(const trace::Trace& trace) {
   for (const OrderTest& order : lock_orders(trace)) {
     if (!orders_.insert(order.name).second) continue;
     add_pending(order.test, "order", order.what, kOrder);
+  }
+  // What threads divide among themselves, one of them takes alone if nobody interrupts it.
+  std::string inputs;
+  for (const trace::Input& input : trace.inputs) inputs += input_text(input) + " ";
+  if (trace.threads.size() > 2 && options_.goal == Goal::Pairs && shuffled_.insert(inputs).second) {
+    trace::Test shuffled = trace::test_of(trace, 0);
+    shuffled.schedule.clear();
+    shuffled.options[kSwitchOption] = "4";
+    add_pending(shuffled, "shuffle", "threads take turns all the time", kShuffle);
   }
   for (const OrderTest& order : waiting_.add(trace))
     if (orders_.insert(order.name).second) add_pending(order.test, "order", order.what, kWaiting);

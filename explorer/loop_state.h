@@ -20,8 +20,10 @@ constexpr double kAnalysis = 700;       // what a new run implies
 constexpr double kFreshOutcome = 400;   // a branch that went only one way so far
 constexpr double kRace = 300;           // to confirm: a pair that nothing orders
 constexpr double kWaiting = 350;        // everybody who ever waited waits first
+constexpr double kShuffle = 250;        // a new input, with threads that take turns all the time
 constexpr double kOtherOrder = 200;     // a branch that went both ways, but not after this beginning, and depends on the order
 constexpr double kOtherPath = 100;      // the same, on inputs only
+constexpr double kOrderAgain = 90;      // a branch that went both ways, by another order of a run with other inputs
 constexpr double kConfirm = 60;         // to confirm: any other pair
 constexpr double kDeep = 10;            // another combination of what threads did
 constexpr uint32_t kMostAsks = 16;      // about one point of one run
@@ -40,6 +42,7 @@ struct Question {
   double rating = 0;
   predictor::Wish wish;
   bool order_first = false;             // try other orders before other inputs
+  bool order_only = false;
 };
 
 class Loop {
@@ -67,7 +70,7 @@ class Loop {
   void take(const Question& question, const trace::Trace& trace, const predictor::Alternate& answer);
   void run_tests(const std::vector<size_t>& batch);
   void take(const Pending& pending, Execution& execution);
-  void take_finding(const ImportedFinding& finding, const Pending& pending, int64_t number);
+  void take_finding(const ImportedFinding& finding, trace::Test test, int64_t number);
   void check_branch(const Pending& pending, const trace::Trace& trace, std::string& detail);
   ImportedTrace keep(const Pending& pending, const Execution& execution, int64_t number);
   void add_run(RunPoints run, std::shared_ptr<const trace::Trace> trace);
@@ -112,6 +115,7 @@ class Loop {
   WaitingOrders waiting_;
   std::set<PairKey> fresh_;                           // told of
   std::optional<Step> step_;
+  std::set<std::string> shuffled_;                    // inputs that were
   std::string kept_;                                  // the trace that was kept last
   db::Figures earlier_, figures_;
   int64_t executed_ = 0, repeated_ = 0, minimising_ = 0, diverged_ = 0;

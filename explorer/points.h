@@ -29,6 +29,7 @@ struct Point {
   uint64_t value = 0;       // what was decided
   bool binary = false;      // there is only one other outcome
   bool shared = false;      // it was decided by what another thread writes too: the order matters
+  bool order_refuted = false;  // another order alone does not change it
   bool reordered = false;   // the first answer was another order, with the same inputs
   uint32_t asks = 0;        // answers so far
   bool closed = false;      // nothing more to ask
