@@ -35,6 +35,13 @@ bool Loop::stop() {
   return !ended_.empty();
 }
 
+// So many milliseconds, or what is left of the time.
+unsigned Loop::within_time(unsigned milliseconds) const {
+  if (!options_.time.count()) return milliseconds;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time - (Clock::now() - began_)).count();
+  return static_cast<unsigned>(std::clamp<int64_t>(left, 1, milliseconds));
+}
+
 void Loop::progress(const char* doing) {
   if (!options_.progress) return;
   LiveFigures live;
@@ -252,7 +259,7 @@ void Loop::analyse(size_t index) {
   predictor::AnalysisOptions analysis;
   analysis.threads = jobs_;
   analysis.query_ms = options_.query_ms;
-  analysis.timeout = std::chrono::milliseconds(10 * options_.query_ms);
+  analysis.timeout = std::chrono::milliseconds(within_time(10 * options_.query_ms));
   analysis.interrupt = options_.interrupt;
   analysis.skip = [&](uint64_t def, uint64_t use, const std::string& variable) { return !known_.wanted(def, use, variable); };
   predictor::AnalysisResult result = predictor::analyze(*trace, analysis);
@@ -282,7 +289,8 @@ void Loop::ask(const std::vector<Question>& batch) {
   progress("solving");
   for (const Question& question : batch) trace_of(question.run);
   predictor::AlternateOptions alternates;
-  alternates.query_ms = options_.query_ms;
+  alternates.query_ms = within_time(options_.query_ms);
+  alternates.limits_ms = 2 * options_.query_ms;
   alternates.interrupt = options_.interrupt;
   std::vector<std::shared_ptr<const trace::Trace>> traces;
   for (const Question& question : batch) traces.push_back(trace_of(question.run));

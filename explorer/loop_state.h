@@ -79,6 +79,7 @@ class Loop {
   std::shared_ptr<const trace::Trace> trace_of(size_t run);
   void limit(const std::string& why);
   double seconds() const;
+  unsigned within_time(unsigned milliseconds) const;
   void progress(const char* doing);
 
   // loop_results.cpp

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <tuple>
@@ -192,7 +193,14 @@ struct Alternates::Impl {
 
   // Whether a pin or a pinned read can have another value, as far as anybody can tell.
   bool can_change(uint32_t e) {
-    if (asked_limits++ >= kLimitQuestions || (options.interrupt && *options.interrupt)) return true;
+    if (asked_limits++ >= kLimitQuestions || limits_spent.count() >= options.limits_ms || (options.interrupt && *options.interrupt)) return true;
+    const auto began = std::chrono::steady_clock::now();
+    const bool answer = ask_change(e);
+    limits_spent += std::chrono::steady_clock::now() - began;
+    return answer;
+  }
+
+  bool ask_change(uint32_t e) {
     if (inputs.depends(e) && !part_of_rmw(e)) {
       if (inputs.solve(e, {}, [](uint32_t) { return true; }).kind != encoder::Answer::Kind::Infeasible) return true;
       Alternate refuted;
@@ -234,6 +242,7 @@ struct Alternates::Impl {
   encoder::InputSolver inputs;
   Limits limits;
   unsigned asked_limits = 0;
+  std::chrono::duration<double, std::milli> limits_spent{0};
 };
 
 Alternates::Alternates(const trace::Trace& trace, AlternateOptions options)

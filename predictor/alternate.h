@@ -24,6 +24,7 @@ namespace stem::predictor {
 struct AlternateOptions {
   unsigned query_ms = 5000;                      // for one question to the solver
   uint32_t largest = 3000;                       // events: with more than these in question the order stays as recorded
+  unsigned limits_ms = UINT32_MAX;               // for asking what bounds refutations, of one trace; then everything pinned does
   bool cut = false;                              // the trace is the beginning of a longer one
   bool reorder = true;                           // false: the recorded order is kept, only inputs change
   std::string dump;                              // folder for the solver's queries; empty: none
