@@ -130,7 +130,7 @@ def failures(tools, folder):
         again = run([tools.stem, "replay", "--quiet", "--state", place / "state", finding["id"]], cwd=place)
         check(re.search("followed, .*(SIGABRT|assert|deadlock)", again.stderr), f"{name}: {again.stderr}")
         program = tools.compile(BUGGY / f"{name}.c", folder / f"{name}-right", ["-O1"])
-        explore(tools, place, program, "--runs", "12", "--time", "20", "--state", place / "right")
+        explore(tools, place, program, "--runs", "12", "--time", "20")
 
 
 def hangs_and_crashes(tools, folder):
