@@ -69,6 +69,7 @@ std::shared_ptr<const trace::Trace> Loop::trace_of(size_t run) {
 // Takes a run into the sets: a new one if no earlier run did the same, thread by thread.
 void Loop::add_run(RunPoints run, std::shared_ptr<const trace::Trace> trace) {
   if (!run.paths.inexact.empty()) limit(run.paths.inexact);
+  if (run.cut) limit("a run ended before all its threads did");
   if (!paths_.insert(run.paths.paths).second) return;
   if (run.left_out) limit("branches of loops were tried in their first and last rounds only");
   taken_.add(runs_.size(), run);

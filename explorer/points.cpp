@@ -51,6 +51,11 @@ RunPoints points_of(const trace::Trace& trace, const Knowledge& known, uint32_t 
     out.left_out = asked.size() < all;
   }
   const std::set<uint32_t> wanted(asked.begin(), asked.end());
+  std::set<trace::ThreadId> ended;
+  for (const Event& e : trace.events)
+    if (e.kind == Kind::End) ended.insert(e.thread);
+  for (trace::ThreadId t = 1; t < trace.threads.size(); ++t) out.cut |= !ended.contains(t);
+  out.cut |= trace.outcome != trace::Outcome::Exited;
   SharedReads reads(trace);
   std::map<trace::ThreadId, uint32_t> assertion;  // the last event of the thread, if it was one
   std::map<trace::ThreadId, uint32_t> position;   // in its path

@@ -46,6 +46,7 @@ struct RunPoints {
   std::vector<Point> points;
   bool analysed = false;
   bool left_out = false;                       // there are more branches than these points
+  bool cut = false;                            // it ended before all its threads did: what they would have done is not known
 };
 
 // `most`: with more branches of one site, thread and outcome than that, the first and the last of them are taken.

@@ -148,6 +148,13 @@ def without_inputs_and_branches(tools, folder):
     check(told["escort"]["total"] == 0 and told["pairs"]["unknown"] == 0, out)
 
 
+def threads_left_behind(tools, folder):
+    """main returns while a thread may still have something to do: nothing that thread was not seen to do is infeasible."""
+    program = tools.compile(OWN / "left.c", folder / "left")
+    out, told = explore(tools, folder, program)
+    check(told["pairs"]["infeasible"] == 0 and any("before all its threads" in limit for limit in told["limits"]), out)
+
+
 def loops_do_not_hold_it_up(tools, folder):
     program = tools.compile(OWN / "loops.c", folder / "loops")
     out, told = explore(tools, folder, program, "--runs", "20", "--time", "60")
@@ -170,4 +177,4 @@ def mistakes(tools, folder):
 
 if __name__ == "__main__":
     sys.exit(run_checks([s1_to_the_end, table_one, s2_to_the_end, killed_and_continued, in_portions, failures, hangs_and_crashes,
-                         without_inputs_and_branches, loops_do_not_hold_it_up, divergence, mistakes], sys.argv))
+                         without_inputs_and_branches, threads_left_behind, loops_do_not_hold_it_up, divergence, mistakes], sys.argv))
