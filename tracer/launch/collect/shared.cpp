@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -117,6 +118,21 @@ void Shared::drain(Translator& translator, trace::Writer& writer) {
   else drain_serial(translator, writer);
 }
 
+// A recorder that runs its threads one at a time keeps them on one processor. The kernel likes to wake us on the same one, since
+// that is where the wake-up comes from: then each of us only runs while the other does not.
+void Shared::keep_off() {
+  cpu_set_t theirs;
+  if (::sched_getaffinity(static_cast<pid_t>(control_->producer_pid), sizeof theirs, &theirs) != 0 || CPU_COUNT(&theirs) != 1) return;
+  if (CPU_EQUAL(&theirs, &kept_off_)) return;
+  kept_off_ = theirs;
+  cpu_set_t ours;
+  CPU_ZERO(&ours);
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &theirs)) CPU_SET(i, &ours);
+  }
+  ::sched_setaffinity(0, sizeof ours, &ours);  // refused where there is no other: we stay
+}
+
 void Shared::drain_serial(Translator& translator, trace::Writer& writer) {
   uint64_t order = 0;
   int idle = 0;
@@ -125,6 +141,7 @@ void Shared::drain_serial(Translator& translator, trace::Writer& writer) {
     bool last = ending();  // before looking: what is there then is all there is
     uint32_t i = find(STEM_CHUNK_FULL, order);
     if (i != kNoChunk) {
+      keep_off();
       translator.records(chunk(i), chunk(i) + filled(i));
       release(i);
       ++order;

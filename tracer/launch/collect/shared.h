@@ -3,6 +3,8 @@
 // Nothing in it is trusted further than its bounds: a program with a wild pointer can write there too.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <deque>
 #include <map>
@@ -48,6 +50,8 @@ class Shared {
   void wake_producer();
   uint32_t find(uint32_t state, uint64_t order) const;
 
+  void keep_off();
+
   void drain_serial(Translator& translator, trace::Writer& writer);
   void drain_parallel(Translator& translator, trace::Writer& writer);
   void take_chunks(std::map<uint32_t, Stream>& streams);
@@ -61,6 +65,7 @@ class Shared {
   uint64_t base_ = 0;
   std::atomic<bool> gone_{false};
   uint64_t taken_ = 0;  // bit i: chunk i is in a stream's queue
+  cpu_set_t kept_off_{};  // the processor of the recorded program, once it stays on one
   std::thread watcher_;
 };
 
