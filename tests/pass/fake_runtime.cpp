@@ -315,6 +315,17 @@ uint32_t __stem_shadow_get(void* address, uint32_t size, uint64_t value) {
   return make(STEM_OP_Opaque, 8 * size, value, "(part " + state->nodes[any].text + ")");
 }
 
+void __stem_pin_range(void* address, uint64_t size, uint32_t is_private, void* site) {
+  for (uint64_t done = 0; done + 4 <= size; done += 4) {
+    char* at = static_cast<char*>(address) + done;
+    if (!is_private) {
+      __stem_load(at, 4 | STEM_AUX_PINNED, site);
+    } else if (const uint32_t known = __stem_shadow_get(at, 4, load(at, 4))) {
+      __stem_pin(known, load(at, 4), site);
+    }
+  }
+}
+
 void __stem_shadow_copy(void* to, void* from, uint64_t size) {
   std::map<uint64_t, State::Byte> moved;
   for (uint64_t i = 0; i < size; ++i)

@@ -12,7 +12,7 @@ using namespace llvm;
 
 namespace stem::pass {
 
-constexpr uint64_t kMaxByValue = 4096;
+constexpr uint64_t kInlineByValue = 64;
 
 // Called from instrumented code only, and always directly?
 static bool always_called_properly(const Function& function) {
@@ -71,8 +71,8 @@ void FunctionInstrumenter::prologue() {
     given = builder.CreateAnd(given, called_properly_);
   }
   if (symbolic.empty()) return;
-  BasicBlock* before = at.getParent();
   Instruction* inside = guard(given, at);
+  BasicBlock* before = inside->getParent()->getSinglePredecessor();
   for (Argument* argument : symbolic) {
     builder.SetInsertPoint(inside);
     Value* passed = tls_load(builder, builder.getInt32Ty(), offsetof(stem_tls, args) + sizeof(uint32_t) * argument->getArgNo());
@@ -171,9 +171,14 @@ void FunctionInstrumenter::pin_by_value(CallBase& call) {
     Value* pointer = call.getArgOperand(i);
     const Memory memory = sharing_.of(pointer);
     if (memory == Memory::Constant || (memory == Memory::Private && !symbolic_.holds_any(pointer))) continue;
-    const uint64_t bytes = std::min<uint64_t>(kMaxByValue, layout_.getTypeAllocSize(call.getParamByValType(i)).getFixedValue());
+    const uint64_t bytes = layout_.getTypeAllocSize(call.getParamByValType(i)).getFixedValue();
     Value* place = site(call);
     Instruction* at = memory == Memory::Private ? guard_live_shadow(call) : &call;
+    if (bytes > kInlineByValue) {
+      IRBuilder<> builder(at);
+      abi_.call(builder, "__stem_pin_range", {pointer, i64(bytes), i32(memory == Memory::Private), place});
+      continue;
+    }
     for (uint64_t done = 0; done < bytes;) {
       const unsigned piece = bytes - done >= 8 ? 8 : bytes - done >= 4 ? 4 : bytes - done >= 2 ? 2 : 1;
       IRBuilder<> builder(at);

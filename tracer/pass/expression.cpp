@@ -82,8 +82,8 @@ Value* FunctionInstrumenter::binary(unsigned operation, unsigned width, Value* a
   if (region_) return abi_.call(builder, "__stem_binary", {i32(operation), i32(width), a_id, b_id, as_number(builder, a), as_number(builder, b)});
   Value* any = is_concrete(a_id) ? b_id : is_concrete(b_id) ? a_id : builder.CreateOr(a_id, b_id);
   Value* symbolic = builder.CreateIsNotNull(any);
-  BasicBlock* before = at.getParent();
   Instruction* inside = guard(symbolic, at);
+  BasicBlock* before = inside->getParent()->getSinglePredecessor();
   builder.SetInsertPoint(inside);
   Value* made = abi_.call(builder, "__stem_binary", {i32(operation), i32(width), a_id, b_id, as_number(builder, a), as_number(builder, b)});
   builder.SetInsertPoint(&at);
@@ -98,8 +98,8 @@ Value* FunctionInstrumenter::convert(unsigned operation, unsigned width, unsigne
   IRBuilder<> builder(&at);
   if (region_) return abi_.call(builder, "__stem_convert", {i32(operation), i32(width), i32(from), i32(0), id});
   Value* symbolic = builder.CreateIsNotNull(id);
-  BasicBlock* before = at.getParent();
   Instruction* inside = guard(symbolic, at);
+  BasicBlock* before = inside->getParent()->getSinglePredecessor();
   builder.SetInsertPoint(inside);
   Value* made = abi_.call(builder, "__stem_convert", {i32(operation), i32(width), i32(from), i32(0), id});
   builder.SetInsertPoint(&at);
@@ -118,8 +118,8 @@ Value* FunctionInstrumenter::ite(unsigned width, Value* condition, Value* condit
     return builder.CreateSelect(builder.CreateIsNotNull(condition_id), made, chosen);
   }
   Value* symbolic = builder.CreateIsNotNull(condition_id);
-  BasicBlock* before = at.getParent();
   Instruction* inside = guard(symbolic, at);
+  BasicBlock* before = inside->getParent()->getSinglePredecessor();
   builder.SetInsertPoint(inside);
   Value* made = abi_.call(builder, "__stem_ite", {i32(width), condition_id, a_id, b_id, as_number(builder, a), as_number(builder, b)});
   builder.SetInsertPoint(&at);
@@ -318,8 +318,8 @@ void FunctionInstrumenter::force(ArrayRef<Value*> wanted, Instruction& at) {
   }
   IRBuilder<> builder(&at);
   Value* symbolic = builder.CreateIsNotNull(any);
-  BasicBlock* before = at.getParent();
   Instruction* inside = guard(symbolic, at);
+  BasicBlock* before = inside->getParent()->getSinglePredecessor();
   region_ = &outside;
   for (Instruction* member : order) outside[member] = compute(*member, *inside);
   region_ = nullptr;

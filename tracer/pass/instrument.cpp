@@ -145,8 +145,23 @@ Value* FunctionInstrumenter::site(Instruction& instruction) {
   return made;
 }
 
+// What stands before the place moves to a new block, not what stands after it: blocks are worked through from their beginning, and
+// moving the long rest at every guard would take time in the square of their size. A block that is jumped to by its address must
+// stay the first part, so there the rest moves.
 Instruction* FunctionInstrumenter::guard(Value* condition, Instruction& before) {
-  return SplitBlockAndInsertIfThen(condition, before.getIterator(), false, MDBuilder(context_).createUnlikelyBranchWeights());
+  MDNode* weights = MDBuilder(context_).createUnlikelyBranchWeights();
+  BasicBlock* rest = before.getParent();
+  if (rest->hasAddressTaken()) return SplitBlockAndInsertIfThen(condition, before.getIterator(), false, weights);
+  BasicBlock* first = rest->splitBasicBlockBefore(before.getIterator());
+  BasicBlock* then = BasicBlock::Create(context_, "", &function_, rest);
+  BranchInst* end = BranchInst::Create(rest, then);
+  end->setDebugLoc(before.getDebugLoc());
+  Instruction* jump = first->getTerminator();
+  BranchInst* choice = BranchInst::Create(then, rest, condition, jump->getIterator());
+  choice->setDebugLoc(before.getDebugLoc());
+  choice->setMetadata(LLVMContext::MD_prof, weights);
+  jump->eraseFromParent();
+  return end;
 }
 
 Value* FunctionInstrumenter::as_number(IRBuilder<>& builder, Value* value) {

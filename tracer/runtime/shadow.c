@@ -173,6 +173,23 @@ void __stem_shadow_set(void* address, uint32_t size, uint32_t id) { stem_shadow_
 uint32_t __stem_shadow_get(void* address, uint32_t size, uint64_t value) { return stem_shadow_get(address, size, value); }
 void __stem_shadow_clear(void* address, uint64_t size) { stem_shadow_clear(address, size); }
 
+/* A struct that is passed by value: copied by the call itself, without a place for its expressions. */
+void __stem_pin_range(void* address, uint64_t size, uint32_t is_private, void* site) {
+  for (uint64_t done = 0; done < size;) {
+    unsigned piece = size - done >= 8 ? 8 : size - done >= 4 ? 4 : size - done >= 2 ? 2 : 1;
+    char* at = (char*)address + done;
+    done += piece;
+    if (!is_private) {
+      __stem_load(at, piece | STEM_AUX_PINNED, site);
+      continue;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < piece; i++) value |= (uint64_t)(unsigned char)at[i] << 8 * i;
+    uint32_t known = stem_shadow_get(at, piece, value);
+    if (known) __stem_pin(known, value, site);
+  }
+}
+
 void __stem_shadow_copy(void* to, void* from, uint64_t size) {
   struct stem_thread* self = stem_current;
   if (!self || !__stem_tls.shadow_live || to == from) return;
