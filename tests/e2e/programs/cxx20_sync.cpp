@@ -48,11 +48,12 @@ int main() {
   while (flag.load() != 2) flag.wait(1);
   waiter.join();
 
-  std::latch all(3);
-  std::barrier<void (*)() noexcept> phase(3, +[]() noexcept { ++phases; });
+  // Static: their waiters are hashed by address, and where main's stack lies depends on the environment.
+  static std::latch all(3);
+  static std::barrier<void (*)() noexcept> phase(3, +[]() noexcept { ++phases; });
   {
     std::vector<std::jthread> workers;
-    for (int i = 0; i < 3; ++i) workers.emplace_back([&] { count(all, phase); });
+    for (int i = 0; i < 3; ++i) workers.emplace_back([] { count(all, phase); });
   }
   {
     std::condition_variable_any bell;
