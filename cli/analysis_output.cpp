@@ -25,7 +25,7 @@ std::string place(const trace::Trace& trace, const predictor::AccessInfo& access
 std::string verdict(const PairResult& p) {
   std::string text = predictor::state_name(p.state);
   if (p.state == State::Unknown) text += fmt::format(" ({})", predictor::why_text(p.why));
-  if (p.state == State::Infeasible && !p.bound.whole) text += " within windows";
+  if (p.state == State::Infeasible && !p.bound.whole) text += " within a bound";
   return text;
 }
 
@@ -34,7 +34,8 @@ std::string notes(const PairResult& p) {
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (p.state != State::Infeasible && !p.def.initial) add(predictor::relation_name(p.relation));
   if (p.state == State::Explicit) add(fmt::format("seen {} time{}", p.observed, p.observed == 1 ? "" : "s"));
-  if ((p.state == State::Unknown || p.state == State::Diverged) && !p.detail.empty()) add(printable(p.detail));
+  const bool bounded = p.state == State::Infeasible && !p.bound.whole;
+  if ((p.state == State::Unknown || p.state == State::Diverged || bounded) && !p.detail.empty()) add(printable(p.detail));
   return text;
 }
 
@@ -82,7 +83,7 @@ std::string render(const trace::Trace& trace, const predictor::AnalysisResult& r
   if (counts[State::Confirmed] + counts[State::Diverged])
     out += fmt::format(" ({} confirmed by replay, {} diverged)", counts[State::Confirmed], counts[State::Diverged]);
   out += fmt::format(", {} unknown, {} infeasible", counts[State::Unknown], counts[State::Infeasible] - within);
-  if (within) out += fmt::format(", {} infeasible within windows", within);
+  if (within) out += fmt::format(", {} infeasible within a bound", within);
   out += "\n";
   for (const std::string& note : result.notes) out += "note: " + printable(note) + "\n";
   if (result.interrupted) out += "interrupted: what was decided until then stands\n";

@@ -50,7 +50,7 @@ struct Options {
   std::string state, feasible = "prefix", encoding = "engine", dump, save;
   bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false, branches = false;
   double timeout = 0, query = 5;
-  uint64_t events = 4000000;
+  uint64_t events = 10000000;
   predictor::AnalysisOptions analysis;
   PrintOptions print;
 };

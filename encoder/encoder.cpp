@@ -43,9 +43,8 @@ struct Encoder::Impl {
       add_semaphores(f);
       values.add_semantics();
       values.add_matching();
-      too_large = f.late();
     }
-    if (incremental()) prepare(solver);
+    if (incremental() && f.given_up.empty()) prepare(solver);
   }
 
   bool incremental() const { return options.incremental && !options.paper; }
@@ -130,7 +129,7 @@ struct Encoder::Impl {
     const z3::expr pair = values.defuse(w, r);
     ask(pair, r, asked.insert({w, r}).second, answer);
     answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!options.dump.empty()) dump(answer.name, pair, answer);
+    if (!options.dump.empty() && f.given_up.empty()) dump(answer.name, pair, answer);
     return answer;
   }
 
@@ -142,14 +141,14 @@ struct Encoder::Impl {
     const z3::expr other = values.negated(f.target, wish);
     ask(other, f.target, true, answer);
     answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!options.dump.empty()) dump(answer.name, other, answer);
+    if (!options.dump.empty() && f.given_up.empty()) dump(answer.name, other, answer);
     return answer;
   }
 
   // Does the formula allow `question`? r is where the execution ends.
   void ask(const z3::expr& question, uint32_t r, bool first, Answer& answer) {
-    if (too_large) {
-      answer.reason = "timeout while building the formula";
+    if (!f.given_up.empty()) {
+      answer.reason = f.given_up;
       return;
     }
     try {
@@ -186,7 +185,6 @@ struct Encoder::Impl {
   z3::solver solver;
   std::set<std::pair<uint32_t, uint32_t>> asked;
   unsigned wishes = 0;
-  bool too_large = false;  // to be built in time
   std::unique_ptr<Index> own_index;
 };
 

@@ -17,6 +17,7 @@
 // the smallest scope that is known to matter. Z3 does not appear in this header.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ struct Options {
   bool paper = false;          // the paper's formula, FULL, with a fresh solver for every pair
   unsigned timeout_ms = 5000;  // per pair, and for building the formula; 0: none
   std::string dump;            // folder that every query is written to as <name>.smt2; empty: none
+  const std::atomic<bool>* interrupt = nullptr;  // set: building the formula is given up; a question is by interrupt()
   bool free_inputs = true;     // false: inputs keep their recorded values
   bool incremental = true;     // one solver for all pairs; false: a fresh one each (better from about 400 events)
 };

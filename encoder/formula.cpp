@@ -117,6 +117,12 @@ z3::expr Formula::before(uint32_t a, uint32_t b) {
   return position(a) < position(b);
 }
 
+bool Formula::late() {
+  if (options.interrupt && options.interrupt->load(std::memory_order_relaxed)) given_up = "canceled";
+  else if (std::chrono::steady_clock::now() > deadline_) given_up = "timeout while building the formula";
+  return !given_up.empty();
+}
+
 z3::expr Formula::not_executed(uint32_t e) { return past(e) ? z3.bool_val(false) : cut <= position(e); }
 
 void Formula::require_if_executed(uint32_t e, const z3::expr& constraint) {

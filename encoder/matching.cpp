@@ -107,8 +107,13 @@ void Values::add_taint(uint32_t e) {
 }
 
 void Values::add_matching() {
+  // Each chunk of a read: every write that it may take against every other.
+  constexpr size_t kLargest = 400'000;  // about half a gigabyte
+  size_t terms = 0;
   for (uint32_t read : relevant_) {
-    if (f_.late()) return;  // the question will not be asked
+    for (const Chunk& chunk : chunks(read)) terms += chunk.writers.size() * chunk.writers.size();
+    if (terms > kLargest) f_.given_up = "the formula would be too large";
+    if (f_.late() || !f_.given_up.empty()) return;
     add_match(read);
   }
   for (uint32_t e : f_.events)

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <set>
 #include <thread>
+#include <unordered_map>
 
 #include "predictor/evidence.h"
 #include "predictor/rounds.h"
@@ -151,6 +152,31 @@ class Analysis {
     return false;
   }
 
+  // Of the events [from, to), the reads that may show an undecided pair within the window: its definition writes one of their
+  // atoms in it, or was the last to do so before it. In a long trace most windows have none soon.
+  std::vector<uint32_t> interesting(const Task& window, uint32_t from, uint32_t to) {
+    std::vector<uint32_t> reads;
+    for (uint32_t e = from; e < to; ++e)
+      if (interesting(e)) reads.push_back(e);
+    if (whole_ || reads.empty()) return reads;
+    std::unordered_map<uint32_t, std::set<uint32_t>> defs;  // by atom
+    for (uint32_t r : reads)
+      for (unsigned k = 0; k < model_.atom_count[r]; ++k) defs[model_.first_atom[r] + k];
+    for (auto& [atom, classes] : defs) {
+      classes.insert(candidates_.def_class(window.first == 0 ? kFromStart : model_.last_write_before(atom, window.first)));
+      const auto writes = model_.writes_of(atom);
+      for (auto w = std::lower_bound(writes.begin(), writes.end(), window.first); w != writes.end() && *w < window.last; ++w)
+        classes.insert(candidates_.def_class(*w));
+    }
+    std::erase_if(reads, [&](uint32_t r) {
+      for (uint32_t pair : candidates_.pairs_of_use(candidates_.use_class(r)))
+        for (unsigned k = 0; k < model_.atom_count[r] && !decided_[pair]; ++k)
+          if (defs[model_.first_atom[r] + k].count(candidates_.def_class(candidates_.pairs[pair].example.write))) return false;
+      return true;
+    });
+    return reads;
+  }
+
   Worker& worker(unsigned index) {
     if (!pool_[index]) pool_[index] = std::make_unique<Worker>(shared_);
     return *pool_[index];
@@ -227,8 +253,7 @@ class Analysis {
           Task task = window_task(parts[i].first);
           task.freeze = true;
           const uint32_t from = task.first + parts[i].second * kReads;
-          for (uint32_t e = from; e < std::min(task.last, from + kReads); ++e)
-            if (interesting(e)) task.reads.push_back(e);
+          task.reads = interesting(task, from, std::min(task.last, from + kReads));
           ++statistics_.windows;
           return task;
         },
@@ -251,19 +276,19 @@ class Analysis {
     const uint32_t narrow = window_;
     if (!whole_ && !options_.window) window_ = kWholeTrace;
     constexpr size_t kFew = 4;
-    size_t tasks = 0, done = 0;
+    size_t tasks = 0, done = 0, asked = 0;
     bool in_vain = false;
     run_tasks(
         window_count(), kFew,
         [&](size_t i) {
           Task task = window_task(static_cast<uint32_t>(i));
           task.states = uint64_t{options_.states} * (task.last - task.first);
-          for (uint32_t e = task.first; e < task.last; ++e)
-            if (interesting(e)) task.reads.push_back(e);
+          task.reads = interesting(task, task.first, task.last);
+          asked += !task.reads.empty();
           return task;
         },
         [&](bool) {
-          if (++tasks % kFew == 0) in_vain = enumerated_.size() == done, done = enumerated_.size();
+          if (++tasks % kFew == 0) in_vain = enumerated_.size() == done && asked > 0, done = enumerated_.size(), asked = 0;
           return left() > 0 && !in_vain;
         });
     window_ = narrow;
@@ -338,8 +363,7 @@ class Analysis {
           Task task = window_task(static_cast<uint32_t>(i));
           task.sweep = true;
           if (enumerated(task)) return task;
-          for (uint32_t e = task.first; e < task.last; ++e)
-            if (interesting(e)) task.reads.push_back(e);
+          task.reads = interesting(task, task.first, task.last);
           statistics_.windows += !task.reads.empty();
           return task;
         },
@@ -461,9 +485,10 @@ class Analysis {
     if (options_.cut)
       result_.notes.push_back(fmt::format("only the first {} events of the trace were analysed; \"infeasible\" holds for them only",
                                           trace_.events.size()));
-    if (!whole_)
-      result_.notes.push_back(fmt::format("the trace has {} events: it was analysed in windows of {}; \"infeasible\" from "
-                                          "saturation or search holds within windows only",
+    const bool bounded = std::any_of(results_.begin(), results_.end(), [](const PairResult& p) { return p.state == State::Infeasible && !p.bound.whole; });
+    if (!whole_ && bounded)
+      result_.notes.push_back(fmt::format("the trace has {} events and was reordered in windows of {}: what is infeasible within them "
+                                          "may be feasible further apart",
                                           trace_.events.size(), window_));
     statistics_.events = trace_.events.size();
     for (uint32_t i = 0; i < trace_.events.size(); ++i) statistics_.accesses += model_.atom_count[i] > 0;

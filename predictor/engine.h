@@ -25,6 +25,7 @@
 #include "predictor/machine.h"
 #include "predictor/model.h"
 #include "predictor/order.h"
+#include "util/lazy_array.h"
 
 namespace stem::predictor {
 
@@ -207,8 +208,10 @@ class Engine {
   std::vector<uint32_t> release_index_;                           // Free event of the window -> its release
 
   // Scratch of evaluation.
-  std::vector<uint32_t> memo_stamp_, leaf_stamp_;
-  std::vector<Known> memo_, leaf_;
+  LazyArray<uint32_t> memo_stamp_;                                // by expression
+  LazyArray<Known> memo_;
+  std::vector<uint32_t> leaf_stamp_;
+  std::vector<Known> leaf_;
   std::vector<Determined> determined_;                            // by write of the window
   uint64_t check_ = 0;
   std::vector<trace::ExprId> stack_;

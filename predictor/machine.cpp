@@ -14,9 +14,9 @@ Machine::Machine(const Model& model)
       woken_at_first_(model.threads, 0),
       executed_at_first_(model.threads, 0),
       memory_(model.atoms.size()),
-      read_stamp_(model.trace.events.size(), 0),
+      read_stamp_(model.trace.events.size()),
       read_value_(model.trace.events.size()),
-      memo_stamp_(model.trace.exprs.size(), 0),
+      memo_stamp_(model.trace.exprs.size()),
       memo_(model.trace.exprs.size()) {
   for (uint32_t i = 0; i < model.sync_objects; ++i) at_first_[i].count = model.semaphores[i].initial;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "predictor/model.h"
+#include "util/lazy_array.h"
 
 namespace stem::predictor {
 
@@ -110,10 +111,10 @@ class Machine {
   uint32_t violated_ = kNoEvent;
   bool differs_ = false;                          // some read gave another value than recorded
   std::vector<Cell> memory_;
-  std::vector<uint32_t> read_stamp_;
-  std::vector<Value> read_value_;
-  std::vector<uint32_t> memo_stamp_;
-  std::vector<Value> memo_;
+  LazyArray<uint32_t> read_stamp_;
+  LazyArray<Value> read_value_;
+  LazyArray<uint32_t> memo_stamp_;
+  LazyArray<Value> memo_;
   std::vector<trace::ExprId> stack_;
   uint32_t stamp_ = 0, memo_epoch_ = 0;
   std::vector<uint32_t> schedule_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "predictor/model.h"
@@ -171,7 +172,7 @@ void Model::find_barrier_edges() {
   // A generation of one life of a barrier; a life ends at its re-initialisation.
   std::map<std::tuple<uint32_t, uint32_t, uint64_t>, Generation> generations;
   std::vector<uint32_t> life(sync_objects, 0);
-  std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> key(trace.events.size());
+  std::unordered_map<uint32_t, std::tuple<uint32_t, uint32_t, uint64_t>> key;  // by event
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& e = trace.events[i];
     if (e.kind == Kind::BarrierInit) ++life[sync[i]];

@@ -15,7 +15,7 @@ Engine::Engine(const Model& model, Meaning meaning, uint32_t decisions)
       meaning_(meaning),
       limit_(decisions),
       machine_(model),
-      memo_stamp_(model.trace.exprs.size(), 0),
+      memo_stamp_(model.trace.exprs.size()),
       memo_(model.trace.exprs.size()),
       open_stamp_(model.atoms.size(), 0),
       open_count_(model.atoms.size(), 0) {}

@@ -43,6 +43,7 @@ class Solver::Asking {
     options_.meaning = paper ? Meaning::Full : shared_.options.meaning;
     options_.paper = paper;
     options_.dump = shared_.options.dump;
+    options_.interrupt = shared_.options.interrupt;
     options_.timeout_ms = shared_.options.query_ms;
     if (!paper && shared_.options.query_ms)
       end_ = start_ + std::chrono::milliseconds(uint64_t{kQuestions} * shared_.options.query_ms);

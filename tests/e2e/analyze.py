@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""`stem analyze` around its verdicts: interrupts, time limits, refused traces, queries for the z3 program, JSON and statistics."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from stemtest import PROGRAMS, check, run, run_checks
+
+GOLDEN = PROGRAMS.parent.parent / "golden"
+
+# Racy reads that decide branches: no method is quick with many of them.
+RACY = """
+#include <pthread.h>
+int v[4], sum;
+static void *worker(void *p) {
+  int me = (int)(long)p;
+  for (int i = 0; i < ROUNDS; ++i) {
+    if (v[i % 4] < v[(i + me) % 4]) v[(i + 1) % 4] = v[i % 4] + me;
+    else v[(i + 2) % 4] = i;
+    sum += v[(i + 3) % 4];
+  }
+  return 0;
+}
+int main(void) {
+  pthread_t t[3];
+  for (long i = 0; i < 3; ++i) pthread_create(&t[i], 0, worker, (void *)(i + 1));
+  for (int i = 0; i < 3; ++i) pthread_join(t[i], 0);
+  return 0;
+}
+"""
+
+
+def racy(tools, folder, rounds):
+    source = folder / "racy.c"
+    source.write_text(RACY)
+    program = tools.compile(source, folder / "racy", ["-O1", f"-DROUNDS={rounds}"])
+    done = run([tools.stem, "record", "--mode", "random", "--seed", "3", program], cwd=folder)
+    check(done.returncode == 0, done.stderr)
+
+
+def interrupted_by(folder, command, after):
+    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(after)
+    check(child.poll() is None, f"{command} ended before it could be interrupted\n{child.communicate()[0]}")
+    child.send_signal(signal.SIGINT)
+    began = time.time()
+    out, err = child.communicate(timeout=120)
+    check(child.returncode == 0, f"exit code {child.returncode}\n{out}{err}")
+    return out, time.time() - began
+
+
+def interrupt(tools, folder):
+    """What was decided is printed and stored; the solver is stopped in the middle of a question."""
+    racy(tools, folder, 12)
+    slow = ["--no-confirm", "--encoding", "paper", "--query-timeout", "0"]
+    out, took = interrupted_by(folder, [tools.stem, "analyze", *slow], 4)
+    check("interrupted: what was decided until then stands" in out, out)
+    explicit, unknown = (int(re.search(rf"(\d+) {word}", out)[1]) for word in ("explicit", "unknown"))
+    check(explicit > 0 and unknown > 0, out)
+    check("unknown (interrupted)" in out, out)
+    check(took < 60, f"{took:.0f} s from the signal to the end")
+    rows = run([tools.stem, "query", "--format", "json", "SELECT state, count(*) AS n FROM verdict GROUP BY state"], cwd=folder)
+    stored = {row["state"]: row["n"] for row in json.loads(rows.stdout)}
+    check(stored.get("explicit") == explicit and stored.get("unknown") == unknown, f"stored {stored}\n{out}")
+    out, took = interrupted_by(folder, [tools.stem, "analyze", *slow, "--no-store", "--json"], 4)
+    check(json.loads(out)["traces"][0]["interrupted"] is True, "the JSON does not say that it was interrupted")
+
+
+def time_limits(tools, folder):
+    racy(tools, folder, 12)
+    began = time.time()
+    done = run([tools.stem, "analyze", "--no-confirm", "--encoding", "paper", "--query-timeout", "0", "--timeout", "2", "--json"], timeout=120, cwd=folder)
+    check(time.time() - began < 60, f"{time.time() - began:.0f} s with --timeout 2")
+    pairs = json.loads(done.stdout)["traces"][0]["pairs"]
+    left = [p for p in pairs if p["state"] == "unknown"]
+    check(left and all(p["reason"] in ("budget spent", "not tried") for p in left), f"{[(p.get('reason'), p.get('detail')) for p in left][:5]}")
+    check(all(p["layer"] == "paper" for p in pairs if p["state"] == "infeasible"), "refuted without having been asked")
+
+
+def refused(tools, folder):
+    text = (GOLDEN / "s1-pi1.trace").read_text()
+    read = re.search(r"^.* read .*$", text, re.M)[0]
+    cases = {"nonsense.trace": ("stem-trace nonsense\n", "nonsense.trace"),
+             "value.trace": (text.replace(read, re.sub(r"value=\d+", "value=77", read), 1), r"no analysis has a meaning for this trace:\s+event 9")}
+    for name, (content, expected) in cases.items():
+        path = folder / name
+        path.write_text(content)
+        done = run([tools.stem, "analyze", path], cwd=folder)
+        check(done.returncode == 2, f"{name}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        check(re.search(expected, done.stderr), f"{name}: {done.stderr}")
+
+
+def queries(tools, folder):
+    """Every question is written out, and the z3 program answers as it was answered."""
+    for trace, more in (("s1-pi1", ["--encoding", "paper"]), ("s1-pi3", ["--encoding", "paper"]), ("s1-pi2", ["--branches"])):
+        smt = folder / f"{trace}-smt"
+        done = run([tools.stem, "analyze", GOLDEN / f"{trace}.trace", "--no-confirm", "--dump-smt", smt, *more], cwd=folder)
+        check(done.returncode == 0, done.stderr)
+        files = sorted(smt.glob("*.smt2"))
+        check(files, f"{trace} {more}: nothing was written")
+        answers = set()
+        for path in files:
+            said = re.match(r"; (\S+): .* answered (\w+)", path.read_text())
+            check(said and said[1] == path.stem, f"{path.name} does not say what it asks")
+            answer = run(["z3", path]).stdout.split()[0]
+            check(answer == said[2], f"{path.name}: z3 says {answer}, STEM {said[2]}")
+            answers.add(answer)
+        check(more == ["--branches"] or answers == {"sat", "unsat"}, f"{trace}: {answers}")
+
+
+def figures(tools, folder):
+    trace = GOLDEN / "s1-pi3.trace"
+    done = run([tools.stem, "analyze", trace, "--all", "--stats"], cwd=folder)
+    for text in (r"^  implicit .*:5.* -> .*:10", r"4 explicit, 3 implicit, 0 unknown, \d+ infeasible",
+                 r"static candidates", r"decided by observed +4", r"s in the solver"):
+        check(re.search(text, done.stdout, re.M), f"no {text!r} in\n{done.stdout}")
+    done = run([tools.stem, "analyze", trace, "--json"], cwd=folder)
+    result = json.loads(done.stdout)["traces"][0]
+    check(result["feasible"] == "prefix" and result["encoding"] == "engine" and not result["interrupted"], str(result)[:300])
+    implicit = [p for p in result["pairs"] if p["state"] == "implicit"]
+    check(len(implicit) == 3 and all(p["witness"]["schedule"] for p in implicit), str(implicit)[:300])
+    check(sum(result["statistics"]["decided"].values()) == result["statistics"]["candidates"], str(result["statistics"]))
+
+
+sys.exit(run_checks([interrupt, time_limits, refused, queries, figures], sys.argv))
