@@ -260,7 +260,9 @@ struct InputSolver::Impl {
     std::filesystem::create_directories(options.dump, ignored);
     const std::string path = options.dump + "/" + answer.name + ".smt2";
     std::ofstream file(path);
-    file << "; " << answer.name << ": inputs that lead the branch the other way in the recorded order?\n" << solver.to_smt2();
+    file << "; " << answer.name << ": inputs that lead the branch the other way in the recorded order? answered "
+         << (answer.kind == Answer::Kind::Feasible ? "sat" : answer.kind == Answer::Kind::Infeasible ? "unsat" : "unknown") << "\n"
+         << solver.to_smt2();
     file.flush();
     if (!file) user_error("{}: cannot write the query; choose another folder with --dump-smt", path);
   }
