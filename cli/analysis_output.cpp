@@ -64,14 +64,18 @@ json site_json(const trace::Trace& trace, const predictor::AccessInfo& access) {
 
 }  // namespace
 
+// As a recorder of binaries says it (tracer/binary/guided.c): such a pair is no mistake of the prediction, only nothing that can be forced.
+constexpr const char* kOneInstruction = "one instruction makes several accesses";
+
 std::string render(const trace::Trace& trace, const predictor::AnalysisResult& result, const PrintOptions& options) {
   std::map<State, size_t> counts;
-  size_t within = 0;
+  size_t within = 0, torn = 0;
   std::string out;
   const std::string* variable = nullptr;
   for (const PairResult& p : result.pairs) {
     ++counts[p.state];
     within += p.state == State::Infeasible && !p.bound.whole;
+    torn += p.state == State::Diverged && p.detail.find(kOneInstruction) != std::string::npos;
     if (!shown(p, options.all)) continue;
     if (!variable || *variable != p.variable) out += printable(p.variable) + "\n", variable = &p.variable;
     out += fmt::format("  {:<21} {} -> {}", verdict(p), place(trace, p.def), place(trace, p.use));
@@ -81,7 +85,8 @@ std::string render(const trace::Trace& trace, const predictor::AnalysisResult& r
   const size_t implicit = counts[State::Implicit] + counts[State::Confirmed] + counts[State::Diverged];
   out += fmt::format("{} explicit, {} implicit", counts[State::Explicit], implicit);
   if (counts[State::Confirmed] + counts[State::Diverged])
-    out += fmt::format(" ({} confirmed by replay, {} diverged)", counts[State::Confirmed], counts[State::Diverged]);
+    out += fmt::format(" ({} confirmed by replay, {} diverged{})", counts[State::Confirmed], counts[State::Diverged] - torn,
+                       torn ? fmt::format(", {} inside one instruction", torn) : "");
   out += fmt::format(", {} unknown, {} infeasible", counts[State::Unknown], counts[State::Infeasible] - within);
   if (within) out += fmt::format(", {} infeasible within a bound", within);
   out += "\n";

@@ -198,6 +198,8 @@ void analyze_all(Options options) {
       Progress progress("pairs decided:");
       a.progress = std::ref(progress);
       result = predictor::analyze(trace, a);
+      if (!trace.meta.semantics)
+        result.notes.push_back("recorded without semantics: inputs cannot be solved for, and a read that a later branch may depend on is held fixed");
     }
     const std::string why_not = options.no_confirm ? "" : explorer::cannot_replay(trace);
     if (options.confirm && !why_not.empty()) user_error("{}: cannot confirm: {}", path, why_not);

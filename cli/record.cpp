@@ -29,7 +29,7 @@ constexpr const char* kExamples = R"(Examples:
   stem record --input n=3 --input 'key="abc"' ./prog     values for stem_input() and its like
   stem record --test witness.stemtest             inputs and schedule of a test file
   stem record make check                          every instrumented program that a command starts
-  gcc -g -O2 prog.c -o prog && stem record ./prog   a program as it is: under Valgrind (docs/valgrind.md)
+  gcc -g -O2 prog.c -o prog && stem record ./prog   a program as it is: under Valgrind (docs/binaries.md)
 
 The program's output, exit code and signals are its own. Traces: .stem/traces/, listed in .stem/runs.jsonl.
 Without the launcher: STEM_RECORD=folder ./prog)";

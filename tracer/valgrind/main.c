@@ -231,6 +231,8 @@ static void before_options(void) {
   VG_(details_copyright_author)("MIT licence; see stem --help");
   VG_(details_bug_reports_to)("the STEM project");
   VG_(details_avg_translation_sizeB)(400);
+  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). */
+  VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
   VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
   VG_(needs_client_requests)(request);
   VG_(needs_syscall_wrapper)(before_syscall, after_syscall);

@@ -1,11 +1,11 @@
 // Two threads add one each without a lock. The schedule puts one's write between the other's read and write.
 // CASE lost:
-// BINARY: no, one instruction reads and writes
+// BINARY: no, its schedule counts the operations of stem-cc
 // SCHEDULE: main:5 main/1:2 main/2:4 main/1:2
 // STDOUT: ^1\n$
 // EVENTS: R18(n)=0 R18(n)=0 W18(n)=1 W18(n)=1
 // CASE kept:
-// BINARY: no, its schedule counts a read and a write
+// BINARY: no, its schedule counts the operations of stem-cc
 // SCHEDULE: main:5 main/1:4 main/2:4
 // STDOUT: ^2\n$
 // EVENTS: R18(n)=0 W18(n)=1 R18(n)=1 W18(n)=2

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "util/error.h"
 
@@ -139,6 +140,7 @@ struct DebugInfo::Reader {
   bool present = false;
   mutable bool globals_read = false;
   mutable std::vector<trace::ProgramVariable> globals;
+  mutable std::map<std::string, std::string> declared;  // layouts of variables that are defined elsewhere, by linkage name
 
   // Looks for variables at fixed addresses below `die`.
   void walk(Dwarf_Die* die, const std::string& prefix, int depth) const {
@@ -163,11 +165,13 @@ struct DebugInfo::Reader {
     Dwarf_Op op;
     Dwarf_Die type;
     const char* name = dwarf_diename(die);
-    if (!name || !location(die, DW_OP_addr, &op) || !peel(die, &type)) return;
-    trace::ProgramVariable v;
+    if (!name || !peel(die, &type)) return;
     Dwarf_Attribute attribute;
     const char* linkage = nullptr;
     if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute)) linkage = dwarf_formstring(&attribute);
+    if (dwarf_hasattr(die, DW_AT_declaration)) declared.emplace(linkage ? linkage : name, layout_of(&type));
+    if (!location(die, DW_OP_addr, &op)) return;
+    trace::ProgramVariable v;
     v.display = linkage ? plain_name(linkage) : prefix + name;
     v.name = linkage ? linkage : prefix + name;
     v.address = op.number;
@@ -178,6 +182,26 @@ struct DebugInfo::Reader {
     v.file = file ? file : "";
     if (dwarf_decl_line(die, &line) == 0) v.line = static_cast<uint32_t>(line);
     if (v.size) globals.push_back(std::move(v));
+  }
+
+  // What only the symbol table knows: a library's variable of which the program keeps the copy (a copy relocation), assembly.
+  void symbols() const {
+    const int count = dwfl_module_getsymtab(module);
+    for (int i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      GElf_Addr address = 0;
+      const char* name = dwfl_module_getsym_info(module, i, &symbol, &address, nullptr, nullptr, nullptr);
+      if (!name || !*name || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+      trace::ProgramVariable v;
+      v.name = name;
+      v.name = v.name.substr(0, v.name.find('@'));
+      v.display = plain_name(v.name.c_str());
+      v.address = address;
+      v.size = symbol.st_size;
+      auto known = declared.find(v.name);
+      v.layout = known != declared.end() && known->second.starts_with(std::to_string(v.size)) ? known->second : std::to_string(v.size);
+      globals.push_back(std::move(v));
+    }
   }
 };
 
@@ -244,6 +268,7 @@ const std::vector<trace::ProgramVariable>& DebugInfo::globals() const {
   r.globals_read = true;
   Dwarf_Addr bias = 0;
   for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(r.module, unit, &bias)) != nullptr;) r.walk(unit, "", 0);
+  r.symbols();
   std::stable_sort(r.globals.begin(), r.globals.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   // An inline variable is described by every unit that has it.
   auto same = [](const auto& a, const auto& b) { return a.address == b.address; };
