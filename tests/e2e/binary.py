@@ -178,7 +178,7 @@ struct point { int x, y; };
 struct queue { pthread_mutex_t m; int head; struct point at[4]; };
 static struct queue q = {PTHREAD_MUTEX_INITIALIZER, 0, {{0, 0}}};
 static inline __attribute__((always_inline)) void bump(struct queue *p) { p->head++; }
-struct node { int value; struct node *next; };
+struct node { volatile int value; struct node *next; };
 static struct node *volatile last;
 static __attribute__((noinline)) struct node *make(void) { return malloc(sizeof(struct node)); }
 static void *run(void *argument) {
