@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "trace/code_key.h"
 #include "trace/site_record.h"
@@ -102,11 +103,17 @@ void Modules::add(const std::string& path, uint64_t bias, uint64_t sites_begin, 
       module.debug = std::make_unique<DebugInfo>(path);
       if (!module.debug->present()) problems_.push_back(fmt::format("{} has no debug information: its lines and variables have no names (compile with -g)", path));
     }
-    if (modules_.empty()) build_id_ = module.program->build_id();
   } catch (const UserError& error) {
     problems_.push_back(fmt::format("the names in {} cannot be read: {}", path, error.what()));
   }
   modules_.push_back(std::move(module));
+}
+
+std::string Modules::build_id(const std::string& executable) const {
+  std::error_code error;
+  for (const Module& m : modules_)
+    if (m.program && std::filesystem::equivalent(m.path, executable, error)) return m.program->build_id();
+  return modules_.empty() || !modules_[0].program ? "" : modules_[0].program->build_id();
 }
 
 const trace::ProgramSite* Modules::site(uint32_t low) const {

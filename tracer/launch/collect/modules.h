@@ -61,7 +61,7 @@ class Modules {
   std::optional<Global> global(uint64_t address) const;
   std::string function(uint64_t return_address) const;  // demangled, without parameters; "" if unknown
 
-  const std::string& build_id() const { return build_id_; }  // of the first module, the executable
+  std::string build_id(const std::string& executable) const;  // of the module of that path, else of the first: a library may come before it
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
@@ -77,7 +77,6 @@ class Modules {
   std::optional<Global> code_global(const Module& module, uint64_t address) const;
 
   mutable std::vector<Module> modules_;
-  std::string build_id_;
   std::vector<std::string> problems_;
 };
 

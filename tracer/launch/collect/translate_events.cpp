@@ -340,8 +340,8 @@ void Translator::finish() {
     }
     writer_.add_message("{\"kind\":\"note\",\"why\":\"" + text + "\"}");
   }
-  if (meta_.build_id.empty() && !modules_.build_id().empty()) {
-    meta_.build_id = modules_.build_id();
+  if (const std::string id = modules_.build_id(meta_.program); meta_.build_id.empty() && !id.empty()) {
+    meta_.build_id = id;
     writer_.set_meta(meta_);
   }
   if (broken_) {
