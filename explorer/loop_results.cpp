@@ -92,7 +92,7 @@ void Loop::take_finding(const ImportedFinding& finding, trace::Test test, int64_
   MinimiseOptions minimising;
   minimising.folder = (state_.traces / fmt::format("running-{}-small", getpid())).string();
   minimising.timeout = options_.run_timeout;
-  minimising.most = options_.minimise ? 60 : 1;
+  minimising.most = !options_.minimise ? 1 : finding.kind == "hang" ? 3 : 60;  // each hang takes the whole time-out
   minimising.interrupt = options_.interrupt;
   test.options.emplace(kSwitchOption, std::to_string(kNoSwitches));  // however it is replayed
   const Minimised small = minimise(test, finding, minimising);
