@@ -156,7 +156,7 @@ def debugger(tools, folder):
     check(done.returncode == 0, done.stderr)
     reads = [e for e in dump(tools, folder / ".stem/traces/1.stemtrace").events if e.kind == "read" and e.variable == "n" and e.thread == "main/2"]
     stopped = run([tools.stem, "replay", "--gdb", "--gdb-batch", "bt 2", "--event", str(reads[0].index), "1"], cwd=folder, timeout=120)
-    check(re.search(r"add .*lost_update\.c:18", stopped.stdout), f"not stopped there: {stopped.stdout}{stopped.stderr}")
+    check(re.search(r"add .*lost_update\.c:20", stopped.stdout), f"not stopped there: {stopped.stdout}{stopped.stderr}")
 
 
 def without_expressions(tools, folder):

@@ -3,12 +3,12 @@
 // BINARY: no, its schedule counts the operations of stem-cc
 // SCHEDULE: main:5 main/1:2 main/2:4 main/1:2
 // STDOUT: ^1\n$
-// EVENTS: R18(n)=0 R18(n)=0 W18(n)=1 W18(n)=1
+// EVENTS: R20(n)=0 R20(n)=0 W20(n)=1 W20(n)=1
 // CASE kept:
 // BINARY: no, its schedule counts the operations of stem-cc
 // SCHEDULE: main:5 main/1:4 main/2:4
 // STDOUT: ^2\n$
-// EVENTS: R18(n)=0 W18(n)=1 R18(n)=1 W18(n)=2
+// EVENTS: R20(n)=0 W20(n)=1 R20(n)=1 W20(n)=2
 #include <pthread.h>
 #include <stdio.h>
 

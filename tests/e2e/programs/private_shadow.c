@@ -1,9 +1,9 @@
 // A shared read kept in places that only one thread can see: an array on the stack, on the heap, in a struct passed by
 // pointer. The branch on the reload must still depend on the read.
-// EVENT: ^main/1 branch if:36 = 1
-// EVENT: ^main/1 branch if:39 = 1
-// EVENT: ^main/1 branch if:42 = 1
-// EVENT: ^main/1 branch if:45 = 1
+// EVENT: ^main/1 branch if:37 = 1
+// EVENT: ^main/1 branch if:40 = 1
+// EVENT: ^main/1 branch if:43 = 1
+// EVENT: ^main/1 branch if:46 = 1
 // STDOUT: ^4\n$
 // BINARY: no, its branches are told by the compiler
 #include <pthread.h>
