@@ -88,6 +88,10 @@ void Loop::load() {
   for (const db::StoredRun& stored : memory_.runs()) {
     const std::string file = absolute_path(state_, stored.trace_path);
     std::error_code error;
+    if (stored.outcome == trace::outcome_name(trace::Outcome::Truncated)) {  // a hang: nothing follows from it
+      limit("a run ended before all its threads did");
+      continue;
+    }
     if (!fs::is_regular_file(file, error)) {
       limit("traces of earlier runs are gone");
       continue;
@@ -401,6 +405,15 @@ void Loop::take(const Pending& pending, Execution& execution) {
   std::string detail = execution.error.empty() ? execution.divergence : execution.error;
   std::optional<ImportedTrace> imported;
   if (!execution.error.empty() && executed_ == 1 && runs_.empty()) user_error("{}", execution.error);
+  if (execution.run.timed_out && !execution.run.trace.empty()) {
+    imported = keep(pending, execution, number);
+    for (const PairKey& pair : imported->observed) note_explicit(pair, known_.seen(pair));
+    limit("a run ended before all its threads did");
+    if (pending.run != SIZE_MAX) {
+      runs_[pending.run].points[pending.point].waiting = false;
+      runs_[pending.run].points[pending.point].closed = true;
+    }
+  }
   const bool readable = !execution.run.trace.empty() && !execution.paths.visible.empty();
   if (readable && visible_.insert(execution.paths.visible).second) {
     imported = keep(pending, execution, number);
@@ -421,6 +434,7 @@ void Loop::take(const Pending& pending, Execution& execution) {
     check_branch(pending, execution.trace, detail);
   }
   for (const PairKey& pair : pending.pairs) {
+    if (execution.run.timed_out) break;
     confirmed_of_[pair.variable] += 1;
     const auto* found = known_.find(pair);
     if (found && found->seen) continue;
