@@ -150,7 +150,8 @@ void Shared::drain_serial(Translator& translator, trace::Writer& writer) {
     }
     if (last) break;
     wait(seen, 200);
-    if (++idle == 5) writer.flush();  // a program that waits: what it did so far survives us
+    if (++idle == 5 && writer.next_event()) writer.flush();  // a program that waits: what it did so far survives us. Not before
+                                                             // its first event: readers look for its description in the first block
   }
   uint32_t i = find(STEM_CHUNK_FILLING, order);
   if (i != kNoChunk) translator.records(chunk(i), chunk(i) + filled(i));
@@ -257,7 +258,7 @@ void Shared::drain_parallel(Translator& translator, trace::Writer& writer) {
     }
     if (last) break;
     wait(seen, 1);
-    if (!first && ++idle == 1000) writer.flush();
+    if (!first && ++idle == 1000 && writer.next_event()) writer.flush();
   }
 }
 
