@@ -239,6 +239,7 @@ bool Loop::step() {
       Point& point = runs_[question.run].points[question.point];
       const bool plain = options_.goal == Goal::Escort || (point.reordered && point.asks == 1);
       NextWish next = plain ? NextWish{} : next_wish(runs_, taken_, runs_[question.run], point);
+      if (next.deep && !point.binary) limit("a switch or a value held fixed was led to new values only, not to every combination with other threads");
       if (next.none || (next.deep && point.asks >= kMostAsks)) {
         point.closed = true;
         if (!next.none) limit("some branches were led another way only a few times");
