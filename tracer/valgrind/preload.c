@@ -293,7 +293,7 @@ void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_abort)(uint64_t* guard) 
 WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument) {
   int detached = 0;
   busy++;
-  if (attr) pthread_attr_getdetachstate(attr, &detached);
+  if (attr && attr != (const pthread_attr_t*)-1) pthread_attr_getdetachstate(attr, &detached); /* -1: thrd_create's own mark */
   ASK(CREATE_BEFORE, 0, 0, 0);
   pthread_t handle = 0;
   int r = REAL4(fn, &handle, attr, start, argument);

@@ -1,6 +1,7 @@
 // A struct passed by value is copied by the call, where no expression can follow: all of it is held fixed, however large it is.
-// COUNT: 1 ^main/1 pin call:29 = 5$
-// COUNT: 1 ^main/1 read table.values\[\]:30 = 30064771076$
+// BINARY: no, calls are told by the compiler
+// COUNT: 1 ^main/1 pin call:30 = 5$
+// COUNT: 1 ^main/1 read table.values\[\]:31 = 30064771076$
 // STDOUT: ^2\n$
 #include <pthread.h>
 #include <stdio.h>
