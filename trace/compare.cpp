@@ -84,8 +84,9 @@ class Comparison {
       if (!more_a && !more_b) return endings(index);
       if (more_a != more_b) {
         Side& longer = more_a ? a_ : b_;
-        return Difference{index, fmt::format("the {} run ends here; the {} goes on with {}", more_a ? "second" : "first",
-                                             more_a ? "first" : "second", what(longer, longer.reader.event()))};
+        return Difference{index,
+                          fmt::format("the {} run ends here; the {} goes on with {}", more_a ? "second" : "first",
+                                      more_a ? "first" : "second", what(longer, longer.reader.event()))};
       }
       std::string why = differ(a_.reader.event(), b_.reader.event());
       if (!why.empty() && livelocked(a_) != livelocked(b_) && both_livelock()) return std::nullopt;
@@ -95,7 +96,8 @@ class Comparison {
 
  private:
   static bool livelocked(const Side& side) {
-    return side.reader.event().kind == Kind::Exit && side.reader.event().value2 == static_cast<uint64_t>(Outcome::Livelock);
+    return side.reader.event().kind == Kind::Exit &&
+           side.reader.event().value2 == static_cast<uint64_t>(Outcome::Livelock);
   }
 
   // A livelock goes on for ever: at which round its recording was stopped means nothing. Reads both to their ends.
@@ -109,61 +111,77 @@ class Comparison {
 
   static std::string what(const Side& side, const Event& e) {
     std::string on = subject(e, side.names);
-    return fmt::format("{}: {}{}{}", describe(side.names.thread(e.thread), side.names.site(e.site)), kind_name(e.kind), on.empty() ? "" : " of ", on);
+    return fmt::format("{}: {}{}{}", describe(side.names.thread(e.thread), side.names.site(e.site)), kind_name(e.kind),
+                       on.empty() ? "" : " of ", on);
   }
 
   std::string differ(const Event& x, const Event& y) {
     const Thread &tx = a_.names.thread(x.thread), &ty = b_.names.thread(y.thread);
     auto both = [&] { return fmt::format("the first run has {}; the second {}", what(a_, x), what(b_, y)); };
-    if (tx.path != ty.path || x.kind != y.kind || a_.names.site(x.site).key != b_.names.site(y.site).key || x.size != y.size) return both();
+    if (tx.path != ty.path || x.kind != y.kind || a_.names.site(x.site).key != b_.names.site(y.site).key ||
+        x.size != y.size)
+      return both();
     if (x.flags != y.flags) return fmt::format("{} differs in its flags", what(a_, x));
     bool thread_value = x.kind == Kind::Create || x.kind == Kind::Join || x.kind == Kind::Detach;
     if (x.object != kNone || y.object != kNone) {
       Side::Place px = a_.place(x), py = b_.place(y);
-      if (px != py && !same_unnamed(x, y)) return both() + fmt::format(" ({} at offset {}, and {} at offset {})", px.identity, px.offset, py.identity, py.offset);
+      if (px != py && !same_unnamed(x, y))
+        return both() +
+               fmt::format(" ({} at offset {}, and {} at offset {})", px.identity, px.offset, py.identity, py.offset);
       deltas_.insert(x.addr - y.addr);
     } else if (x.addr != y.addr && !deltas_.count(x.addr - y.addr)) {
       return fmt::format("{} is about other memory", what(a_, x));
     }
     if (thread_value) {
-      const std::string &cx = a_.names.thread(static_cast<ThreadId>(x.value)).path, &cy = b_.names.thread(static_cast<ThreadId>(y.value)).path;
-      return cx == cy ? "" : fmt::format("{} is about {} in the first run, about {} in the second", what(a_, x), cx, cy);
+      const std::string &cx = a_.names.thread(static_cast<ThreadId>(x.value)).path,
+                        &cy = b_.names.thread(static_cast<ThreadId>(y.value)).path;
+      return cx == cy ? ""
+                      : fmt::format("{} is about {} in the first run, about {} in the second", what(a_, x), cx, cy);
     }
-    if (!same_value(x, x.value, y.value)) return fmt::format("{} has value {} in the first run, {} in the second", what(a_, x), x.value, y.value);
-    if (!same_value(x, x.value2, y.value2)) return fmt::format("{} writes {} in the first run, {} in the second", what(a_, x), x.value2, y.value2);
+    if (!same_value(x, x.value, y.value))
+      return fmt::format("{} has value {} in the first run, {} in the second", what(a_, x), x.value, y.value);
+    if (!same_value(x, x.value2, y.value2))
+      return fmt::format("{} writes {} in the first run, {} in the second", what(a_, x), x.value2, y.value2);
     return "";
   }
 
   bool same_value(const Event& e, uint64_t x, uint64_t y) {
     if (x == y) return true;
     if (e.kind == Kind::Wake || e.kind == Kind::Signal) {
-      return x && y && a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
+      return x && y &&
+             a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
     }
     bool may_point = e.size == 8 || e.kind == Kind::Wait || e.kind == Kind::Pin || e.kind == Kind::Branch;
     if (!may_point) return false;
     auto px = a_.place_of(x), py = b_.place_of(y);
     if (px && py && (*px == *py || px->named || py->named)) return *px == *py;
-    // Into something that the run never touched (a function, a constant): moved as far as something else of its kind was.
+    // Into something that the run never touched (a function, a constant): moved as far as something else of its kind
+    // was.
     if (deltas_.count(x - y)) return true;
-    // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one throughout.
+    // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one
+    // throughout.
     if (!px != !py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
     return unnamed_.try_emplace(x, y).first->second == y;
   }
 
-  // Memory without a name (the environment's strings, above all) lies elsewhere when the environment has another length: the
-  // same address of one run must be the same address of the other throughout.
+  // Memory without a name (the environment's strings, above all) lies elsewhere when the environment has another
+  // length: the same address of one run must be the same address of the other throughout.
   bool same_unnamed(const Event& x, const Event& y) {
-    if (x.object == kNone || y.object == kNone || a_.place(x).named || b_.place(y).named || unnamed_.size() > 1u << 16) return false;
+    if (x.object == kNone || y.object == kNone || a_.place(x).named || b_.place(y).named || unnamed_.size() > 1u << 16)
+      return false;
     return unnamed_.try_emplace(x.addr, y.addr).first->second == y.addr;
   }
 
-  static bool may_be_address(uint64_t value) { return value >= 0x500000000000 && value < 0x800000000000; }
+  // Programs, libraries, mappings and stacks; or the stack of main that Valgrind lays out, which ends at 0x1fff001000.
+  static bool may_be_address(uint64_t value) {
+    return (value >= 0x500000000000 && value < 0x800000000000) || (value >= 0x1ff0000000 && value < 0x2000000000);
+  }
 
   std::optional<Difference> endings(uint64_t index) const {
     const Reader &x = a_.reader, &y = b_.reader;
     if (x.outcome() == y.outcome() && x.exit_code() == y.exit_code()) return std::nullopt;
-    return Difference{index, fmt::format("the first run {} with {}, the second {} with {}", outcome_name(x.outcome()), x.exit_code(),
-                                         outcome_name(y.outcome()), y.exit_code())};
+    return Difference{index, fmt::format("the first run {} with {}, the second {} with {}", outcome_name(x.outcome()),
+                                         x.exit_code(), outcome_name(y.outcome()), y.exit_code())};
   }
 
   Side a_, b_;

@@ -141,6 +141,33 @@ def running_example(tools, folder):
         identical(tools, folder, trace)
 
 
+STACK = """#include <pthread.h>
+#include <stdio.h>
+char *word, *last;
+static void *look(void *p) { last = word + 2; return p; }
+int main(int argc, char **argv) {
+  pthread_t t;
+  word = argv[argc - 1];
+  pthread_create(&t, 0, look, argv[0]); pthread_join(t, 0);
+  printf("%p %s %s\\n", word, argv[0], last);
+  return 0;
+}
+"""
+
+
+def above_the_stack(tools, folder):
+    """What lies above main's stack lies there again, whatever folders and process ids the runs have; with another environment it lies
+    elsewhere, and is still the same run. The program is called by the name that it had."""
+    tools = tools_of(tools)
+    gcc(tools, folder, "stack", STACK)
+    trace, first = record(tools, folder, "./stack", "hello")
+    check(first.stdout.endswith(" ./stack llo\n"), f"prints {first.stdout!r}")
+    check(identical(tools, folder, trace).stdout == first.stdout, "the replay has another stack")
+    for more in ("x" * 7, "x" * 5000):
+        again = run([tools.stem, "replay", trace], cwd="/", env={"STEM_TEST_ENVIRONMENT": more}, timeout=120)
+        check("replayed identically" in again.stderr and again.stdout.endswith(" ./stack llo\n"), f"replay: {again.stdout}{again.stderr}")
+
+
 RMW = """#include <pthread.h>
 volatile int n, seen;
 static void *count(void *p) {
@@ -393,5 +420,5 @@ def without_semantics(tools, folder):
     check(re.search(r"Valgrind recorder.*3\.19", doctor.stdout), doctor.stdout)
 
 
-sys.exit(run_checks([running_example, one_instruction, names, cxx, shared_library, refusals, fork_and_exec, passes_through, divergence,
+sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, cxx, shared_library, refusals, fork_and_exec, passes_through, divergence,
                      without_semantics], sys.argv))

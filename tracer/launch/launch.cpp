@@ -66,10 +66,21 @@ void write_file(const fs::path& path, const std::string& bytes) {
   if (!out) user_error("cannot write {}: {}", path.string(), std::strerror(errno));
 }
 
+// The kernel puts the environment above main's stack: our own entries (folders of another length, process ids of
+// another number of digits) must not move what the program has there from one run to the next.
+constexpr std::string_view kPadding = "STEM_PADDING=";
+void pad(std::vector<std::string>& environment) {
+  constexpr size_t kUnit = 4096;
+  size_t bytes = kPadding.size() + 1;
+  for (const std::string& entry : environment) bytes += entry.size() + 1;
+  environment.push_back(std::string(kPadding) + std::string((kUnit - bytes % kUnit) % kUnit, '-'));
+}
+
 std::vector<std::string> environment_of(const Options& options, const fs::path& scratch) {
   std::vector<std::string> result;
   auto ours = [](const std::string& entry) {
-    return entry.starts_with("STEM_PLAN=") || entry.starts_with("STEM_RECORD=") || entry.starts_with("STEM_MODE=") || entry.starts_with("STEM_SEED=");
+    return entry.starts_with("STEM_PLAN=") || entry.starts_with("STEM_RECORD=") || entry.starts_with("STEM_MODE=") ||
+           entry.starts_with("STEM_SEED=") || entry.starts_with(kPadding);
   };
   for (char** entry = environ; *entry; ++entry)
     if (!ours(*entry)) result.push_back(*entry);
@@ -79,10 +90,20 @@ std::vector<std::string> environment_of(const Options& options, const fs::path& 
   return result;
 }
 
+// How the program is named to a recorder that starts it (Valgrind, Pin), which makes that its argv[0]: as it was named
+// before, if that leads to the same file from where it runs.
+std::string named(const trace::Test& test) {
+  if (test.argv.empty()) return test.program;
+  std::error_code error;
+  const std::string& name = test.argv[0];
+  const fs::path path = name.find('/') == std::string::npos ? fs::path(find_program(name)) : fs::path(test.cwd) / name;
+  return fs::equivalent(path, find_program(test.program), error) ? name : test.program;
+}
+
 struct Found {
   fs::path path;
   pid_t pid = 0;
-  struct timespec began {};
+  struct timespec began{};
 };
 
 // The traces in the run's folder, in the order in which they were created.
@@ -94,7 +115,7 @@ std::vector<Found> traces_in(const fs::path& folder) {
     Found found{entry.path(), 0, {}};
     std::string stem = entry.path().stem().string();
     found.pid = std::atoi(stem.c_str() + std::min(stem.rfind('-') + 1, stem.size()));
-    struct statx info {};
+    struct statx info{};
     if (statx(AT_FDCWD, entry.path().c_str(), 0, STATX_BTIME | STATX_MTIME, &info) == 0) {
       const auto& time = info.stx_mask & STATX_BTIME ? info.stx_btime : info.stx_mtime;
       found.began = {time.tv_sec, time.tv_nsec};
@@ -107,8 +128,8 @@ std::vector<Found> traces_in(const fs::path& folder) {
   return result;
 }
 
-// Waits until the collector has let go of its trace. A process that outlives the command (a daemon) is given two seconds;
-// a collector whose process is gone drains at its own pace, unless nothing happens for half a minute.
+// Waits until the collector has let go of its trace. A process that outlives the command (a daemon) is given two
+// seconds; a collector whose process is gone drains at its own pace, unless nothing happens for half a minute.
 bool wait_for_collector(const Found& found) {
   int fd = open(found.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -121,7 +142,7 @@ bool wait_for_collector(const Found& found) {
       complete = true;
       break;
     }
-    struct stat info {};
+    struct stat info{};
     if (fstat(fd, &info) == 0 && info.st_size != size) size = info.st_size, grew = Clock::now();
     auto limit = is_alive(found.pid) ? std::chrono::seconds(2) : std::chrono::seconds(30);
     if (Clock::now() - grew > limit) break;
@@ -152,7 +173,8 @@ fs::path keep(const fs::path& trace, const fs::path& output) {
 RunResult run(const trace::Test& test, const Options& options) {
   std::string libraries = library_folder();
   if (access((libraries + "/stem-collect").c_str(), X_OK) != 0)
-    user_error("{}/stem-collect is missing: this installation of STEM is not complete (stem doctor says more)", libraries);
+    user_error("{}/stem-collect is missing: this installation of STEM is not complete (stem doctor says more)",
+               libraries);
   std::string output = options.output.empty() ? "." : options.output;
   Scratch scratch(output);
   write_file(scratch.path() / "plan", plan_bytes(test, options, libraries));
@@ -162,11 +184,15 @@ RunResult run(const trace::Test& test, const Options& options) {
   const Tracer tracer = choose_tracer(binary, options.tracer);
   start_options.command = options.wrapper;
   for (const std::string& word : tracer_command(tracer)) start_options.command.push_back(word);
-  start_options.command.push_back(test.program);
-  if (!test.argv.empty()) start_options.command.insert(start_options.command.end(), test.argv.begin() + 1, test.argv.end());
-  if (start_options.command.size() == 1 + (test.argv.empty() ? 0 : test.argv.size() - 1) && !test.argv.empty()) start_options.name = test.argv[0];
+  const bool directly = start_options.command.empty();
+  start_options.command.push_back(directly ? test.program : named(test));
+  if (!test.argv.empty()) {
+    start_options.command.insert(start_options.command.end(), test.argv.begin() + 1, test.argv.end());
+    if (directly) start_options.name = test.argv[0];
+  }
   start_options.environment = environment_of(options, scratch.path());
   for (const std::string& entry : tracer_environment(tracer)) start_options.environment.push_back(entry);
+  pad(start_options.environment);
   start_options.cwd = test.cwd;
   start_options.quiet = options.quiet;
 
