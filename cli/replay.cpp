@@ -1,5 +1,5 @@
-// `stem replay`: runs a recorded run or a test again, under its schedule, inputs and answers of the outside world, and says
-// whether the same happened. Differences are findings: exit code 1.
+// `stem replay`: runs a recorded run or a test again, under its schedule, inputs and answers of the outside world, and
+// says whether the same happened. Differences are findings: exit code 1.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -48,12 +48,13 @@ struct Subject {
   std::string trace;
   std::string name;
   uint64_t events = 0;
-  bool cut = false;         // the recording does not reach the end of the run
+  bool cut = false;  // the recording does not reach the end of the run
   bool expressions = true;
-  std::string tracer;       // that recorded it; empty: as the program needs
+  std::string tracer;  // that recorded it; empty: as the program needs
 };
 
-// Streams the trace: its schedule is far smaller than its events. `stop`: how many visible operations precede event `until`.
+// Streams the trace: its schedule is far smaller than its events. `stop`: how many visible operations precede event
+// `until`.
 void read_trace(Subject& subject, uint64_t until, uint64_t* stop) {
   trace::Reader reader(subject.trace);
   trace::Test& test = subject.test;
@@ -77,6 +78,9 @@ void read_trace(Subject& subject, uint64_t until, uint64_t* stop) {
   }
   if (until != UINT64_MAX && until >= reader.recovery().events)
     user_error("--event {}: the trace has only {}", until, counted(reader.recovery().events, "event"));
+  if (reader.meta().program.empty())
+    user_error("{}: {} before it says which program it is of: nothing can be replayed", reader.path(),
+               reader.recovery().why);
   test.program = reader.meta().program;
   test.build_id = reader.meta().build_id;
   test.argv = reader.meta().argv;
@@ -97,12 +101,15 @@ Subject find_subject(const ReplayOptions& options, uint64_t* stop) {
   if (number && !fs::exists(file)) {
     launch::State state(options.state);
     auto run = state.find(std::stoull(options.what.substr(0, 18)));
-    if (!run) user_error("no run {} in {}; {}/runs.jsonl lists them, `stem record` makes them", options.what, state.folder(), state.folder());
+    if (!run)
+      user_error("no run {} in {}; {}/runs.jsonl lists them, `stem record` makes them", options.what, state.folder(),
+                 state.folder());
     file = run->trace;
     subject.name = "run " + options.what;
   }
   // p12, f3, t7, r5: what the database calls a pair, a finding, a test, a run.
-  if (!number && !fs::exists(file) && file.size() > 1 && std::string_view("pftr").find(file[0]) != std::string_view::npos &&
+  if (!number && !fs::exists(file) && file.size() > 1 &&
+      std::string_view("pftr").find(file[0]) != std::string_view::npos &&
       file.find_first_not_of("0123456789", 1) == std::string::npos) {
     const State project = options.state.empty() ? find_state() : state_at(options.state);
     db::Store store(project.database, db::Mode::Read);
@@ -113,7 +120,9 @@ Subject find_subject(const ReplayOptions& options, uint64_t* stop) {
     }
     file = absolute_path(project, found.trace_path);
   }
-  if (!fs::exists(file)) user_error("cannot read {}: no such file, and not the number of a run nor the id of a pair (p12) or finding (f3)", file);
+  if (!fs::exists(file))
+    user_error("cannot read {}: no such file, and not the number of a run nor the id of a pair (p12) or finding (f3)",
+               file);
   if (trace::is_test_file(file)) {
     subject.test = trace::load_test(file);
   } else {
@@ -127,12 +136,15 @@ void check_program(const Subject& subject, bool any_build) {
   const trace::Test& test = subject.test;
   std::string binary = launch::find_program(test.program);
   if (binary.empty()) user_error("cannot replay {}: {}: no such file", subject.name, test.program);
-  if (const std::string why = launch::why_not_recorded(binary); !why.empty()) user_error("cannot replay {}: {}", subject.name, why);
+  if (const std::string why = launch::why_not_recorded(binary); !why.empty())
+    user_error("cannot replay {}: {}", subject.name, why);
   if (test.build_id.empty() || any_build) return;
   std::string found = launch::build_id(binary);
   if (found != test.build_id)
-    user_error("{} was recorded from another build of {}: build id {}, now {}. Record again, or try it anyway with --any-build", subject.name,
-               test.program, test.build_id, found.empty() ? "none" : found);
+    user_error(
+        "{} was recorded from another build of {}: build id {}, now {}. Record again, or try it anyway with "
+        "--any-build",
+        subject.name, test.program, test.build_id, found.empty() ? "none" : found);
 }
 
 // Stops at __stem_stop_here, then goes up to the program's own frame.
@@ -160,7 +172,8 @@ std::vector<std::string> gdb_command(const ReplayOptions& options) {
 class Temporary {
  public:
   Temporary() : path_((fs::temp_directory_path() / "stem-replay-XXXXXX").string()) {
-    if (!mkdtemp(path_.data())) user_error("cannot create a folder in {}: is TMPDIR right?", fs::temp_directory_path().string());
+    if (!mkdtemp(path_.data()))
+      user_error("cannot create a folder in {}: is TMPDIR right?", fs::temp_directory_path().string());
   }
   ~Temporary() {
     std::error_code ignored;
@@ -192,7 +205,8 @@ void replay(const ReplayOptions& options) {
   run.quiet = options.quiet;
   run.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
   if (options.gdb)
-    if (const auto tracer = launch::choose_tracer(launch::find_program(subject.test.program), ""); tracer != launch::Tracer::Compiled)
+    if (const auto tracer = launch::choose_tracer(launch::find_program(subject.test.program), "");
+        tracer != launch::Tracer::Compiled)
       user_error("--gdb needs a program compiled with stem-cc: this one runs under {}", launch::tracer_name(tracer));
   if (options.gdb) {
     run.wrapper = gdb_command(options);
@@ -202,19 +216,23 @@ void replay(const ReplayOptions& options) {
   run.output = scratch.path();
   launch::RunResult result = launch::run(subject.test, run);
   if (options.gdb) return;
-  if (result.trace.empty()) user_error("the replay of {} recorded nothing: {} {}", subject.name, subject.test.program, ended_text(result));
+  if (result.trace.empty())
+    user_error("the replay of {} recorded nothing: {} {}", subject.name, subject.test.program, ended_text(result));
   const launch::RecordedProcess* process = nullptr;
   for (const auto& one : result.processes)
     if (one.trace == result.trace) process = &one;
   if (!process->unreadable.empty()) user_error("the replay's own trace cannot be read: {}", process->unreadable);
 
   for (const std::string& message : result.messages)
-    if (!subject.trace.empty() || launch::message_kind(message) != "note") fmt::print(stderr, "stem: {}\n", launch::render_message(message, process->summary.names));
+    if (!subject.trace.empty() || launch::message_kind(message) != "note")
+      fmt::print(stderr, "stem: {}\n", launch::render_message(message, process->summary.names));
   bool same = !result.diverged;
   if (subject.trace.empty()) {
     if (same)
       fmt::print(stderr, "stem: {}: the schedule was followed, {}\n", subject.name,
-                 process->summary.outcome == trace::Outcome::Truncated ? ended_text(result) : outcome_text(process->summary.outcome, process->summary.code));
+                 process->summary.outcome == trace::Outcome::Truncated
+                     ? ended_text(result)
+                     : outcome_text(process->summary.outcome, process->summary.code));
   } else {
     auto difference = trace::compare(subject.trace, result.trace);
     // A trace that was cut off says nothing about what came then.
@@ -224,7 +242,8 @@ void replay(const ReplayOptions& options) {
                  cut ? ", to where the recording was cut off" : "");
     } else {
       same = false;
-      fmt::print(stderr, "stem: {}: the replay differs at event {}: {}\n", subject.name, difference->event, difference->what);
+      fmt::print(stderr, "stem: {}: the replay differs at event {}: {}\n", subject.name, difference->event,
+                 difference->what);
     }
   }
   if (!options.output.empty()) {
@@ -243,8 +262,13 @@ void add_replay(CLI::App& app) {
   command->footer(kExamples);
   command->add_option("what", options->what, "A run's number, a trace file or a test file")->required();
   command->add_flag("--gdb", options->gdb, "In the debugger, stopped just before the operation in question");
-  command->add_option("--event", options->event, "--gdb: stop before this event of the trace instead of the schedule's last")->type_name("N");
-  command->add_option("--gdb-batch", options->gdb_batch, "--gdb: run this command where it stopped, then end")->type_name("COMMAND")->expected(1);
+  command
+      ->add_option("--event", options->event,
+                   "--gdb: stop before this event of the trace instead of the schedule's last")
+      ->type_name("N");
+  command->add_option("--gdb-batch", options->gdb_batch, "--gdb: run this command where it stopped, then end")
+      ->type_name("COMMAND")
+      ->expected(1);
   command->add_flag("--any-build", options->any_build, "Try it with another build of the program");
   command->add_flag("--quiet", options->quiet, "Throw the program's output away");
   command->add_option("--timeout", options->timeout, "Kill the program after so many seconds")->type_name("SECONDS");

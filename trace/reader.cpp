@@ -25,7 +25,8 @@ struct Reader::Decoder {
   std::vector<uint8_t> payload;
   std::vector<uint32_t> drops;
   uint32_t items_left = 0;
-  uint64_t hits_left = 0;  // items that were predicted wholly, before the next control byte
+  uint32_t items_skipped = 0;  // of the last block, without Options::items
+  uint64_t hits_left = 0;      // items that were predicted wholly, before the next control byte
   bool hits_known = false;
   uint64_t blocks = 0;
   size_t nondets_before = 0;
@@ -136,8 +137,9 @@ bool Reader::next_block() {
   if (options_.verify && block_checksum(header, d.payload.data()) != header.checksum) {
     return stop(fmt::format("block {} is damaged: its checksum does not match", d.blocks));
   }
-  if (header.first_event != recovery_.events)
+  if (header.first_event < recovery_.events || header.first_event - recovery_.events > d.items_skipped)
     return stop(fmt::format("block {} is not the one that comes next", d.blocks));
+  recovery_.events = header.first_event;
 
   ColumnIn sizes;
   sizes.reset(std::move(d.payload));
@@ -147,6 +149,7 @@ bool Reader::next_block() {
     std::string bytes = sizes.take(stored);
     if (sizes.bad() || raw > limit || stored > raw)
       return stop(fmt::format("block {} is damaged: column {}", d.blocks, i));
+    if (i != kTables && !options_.items) continue;
     std::vector<uint8_t> column(raw);
     if (stored == raw) {
       if (raw) std::memcpy(column.data(), bytes.data(), raw);
@@ -158,7 +161,7 @@ bool Reader::next_block() {
   if (!sizes.at_end()) return stop(fmt::format("block {} is damaged: bytes are left over", d.blocks));
   if (!read_tables()) return stop(fmt::format("block {} is damaged: its tables make no sense", d.blocks));
   recovery_.bytes_used += sizeof header + header.payload;
-  d.items_left = header.items;
+  (options_.items ? d.items_left : d.items_skipped) = header.items;
   d.hits_left = 0;
   d.hits_known = false;
   ++d.blocks;

@@ -23,11 +23,11 @@
 namespace stem::trace {
 
 struct Recovery {
-  bool complete = false;      // the whole run is here
-  std::string why;            // where not complete: why reading stopped
-  uint64_t bytes_used = 0;    // of the file
+  bool complete = false;    // the whole run is here
+  std::string why;          // where not complete: why reading stopped
+  uint64_t bytes_used = 0;  // of the file
   uint64_t bytes_total = 0;
-  uint64_t events = 0;        // read so far
+  uint64_t events = 0;  // read so far
 };
 
 class Reader {
@@ -36,6 +36,7 @@ class Reader {
   struct Options {
     bool keep_nondets = true;  // false: the bytes of a nondet are only there until its block has been read
     bool verify = true;        // check checksums (a fuzzer does not)
+    bool items = true;  // false: tables only, next() runs to the end at once; recovery().events is exact if complete
   };
 
   // Throws UserError: no such file, not a trace, another version.

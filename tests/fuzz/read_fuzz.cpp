@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       else checker.event(reader.event_index(), reader.event());
     }
     checker.finish(reader.outcome(), reader.exit_code(), reader.recovery().complete);
+    Reader tables("fuzz", std::vector<uint8_t>(data, data + size), {.keep_nondets = false, .verify = false, .items = false});
+    tables.next();
   } catch (const stem::UserError&) {
   }
   return 0;

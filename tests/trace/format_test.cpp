@@ -1,3 +1,5 @@
+#include "trace/format.h"
+
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <fstream>
 
 #include "random_trace.h"
-#include "trace/format.h"
 #include "trace/reader.h"
 #include "trace/text.h"
 #include "trace/writer.h"
@@ -74,6 +75,15 @@ TEST_CASE("a trace of several blocks comes back") {
   Trace trace = random_trace(7, 200000);
   save(trace, dir / "t");
   check_same(trace, load(dir / "t"));
+
+  Reader tables(dir / "t", {.items = false});
+  CHECK(tables.next() == Reader::Item::End);
+  CHECK(tables.recovery().complete);
+  CHECK(tables.recovery().events == trace.events.size());
+  CHECK(tables.outcome() == trace.outcome);
+  CHECK(tables.threads() == trace.threads);
+  CHECK(tables.sites() == trace.sites);
+  CHECK(tables.variables() == trace.variables);
 }
 
 TEST_CASE("extreme values come back") {
@@ -136,6 +146,10 @@ TEST_CASE("a file cut at any byte gives a prefix and says so") {
     CHECK(part.events.size() >= most);
     most = part.events.size();
     check_prefix(part, trace);
+    Reader tables("cut", cut, {.items = false});
+    CHECK(tables.next() == Reader::Item::End);
+    CHECK_FALSE(tables.recovery().complete);
+    CHECK(tables.recovery().events <= part.events.size());
   }
   CHECK(most == trace.events.size());
 }
@@ -172,7 +186,8 @@ TEST_CASE("what is not a trace, or another version's, is refused with a clear me
   save(random_trace(1, 50), dir / "t");
   auto bytes = slurp(dir / "t");
   bytes[8] = 99;
-  std::ofstream(dir / "v", std::ios::binary).write(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(dir / "v", std::ios::binary)
+      .write(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   CHECK(message(dir / "v").find("format version 99, this STEM reads version 2") != std::string::npos);
   CHECK_THROWS_AS(save(random_trace(1, 50), dir / "no/such/dir/t"), stem::UserError);
 }

@@ -11,7 +11,7 @@ namespace stem::launch {
 
 struct Summary {
   trace::Trace names;                 // meta, threads, sites, objects, inputs; no events and no expressions
-  uint64_t events = 0;                // visible ones
+  uint64_t events = 0;
   trace::Outcome outcome = trace::Outcome::Truncated;
   int code = 0;                       // exit code, or the signal
   bool whole = true;                  // false: the file ends early, what is readable of it was read
