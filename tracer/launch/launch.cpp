@@ -66,12 +66,12 @@ void write_file(const fs::path& path, const std::string& bytes) {
   if (!out) user_error("cannot write {}: {}", path.string(), std::strerror(errno));
 }
 
-// The kernel puts the environment above main's stack: our own entries (folders of another length, process ids of
+// The kernel puts the environment and the path above main's stack: our own entries (folders of another length, process ids of
 // another number of digits) must not move what the program has there from one run to the next.
 constexpr std::string_view kPadding = "STEM_PADDING=";
-void pad(std::vector<std::string>& environment) {
+void pad(std::vector<std::string>& environment, const std::string& path) {
   constexpr size_t kUnit = 4096;
-  size_t bytes = kPadding.size() + 1;
+  size_t bytes = kPadding.size() + 1 + path.size() + 1;
   for (const std::string& entry : environment) bytes += entry.size() + 1;
   environment.push_back(std::string(kPadding) + std::string((kUnit - bytes % kUnit) % kUnit, '-'));
 }
@@ -192,7 +192,7 @@ RunResult run(const trace::Test& test, const Options& options) {
   }
   start_options.environment = environment_of(options, scratch.path());
   for (const std::string& entry : tracer_environment(tracer)) start_options.environment.push_back(entry);
-  pad(start_options.environment);
+  pad(start_options.environment, find_program(start_options.command[0]));
   start_options.cwd = test.cwd;
   start_options.quiet = options.quiet;
 
