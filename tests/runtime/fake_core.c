@@ -35,12 +35,13 @@ void fake_end(void) {
 void fake_call(const void* callee, const void* site) {
   __stem_tls.callee = callee;
   __stem_tls.site = site;
-  memset(__stem_tls.args, 0, sizeof __stem_tls.args);
+  memset(__stem_tls.args, 0xff, sizeof __stem_tls.args); /* of an earlier call: nobody is to believe them */
   __stem_tls.arg_count = 0;
   __stem_tls.returner = 0;
 }
 
 void fake_argument(int index, uint32_t id) {
+  if (__stem_tls.arg_count == 0) memset(__stem_tls.args, 0, sizeof __stem_tls.args);
   __stem_tls.args[index] = id;
   __stem_tls.arg_count = STEM_MAX_ARGS;
 }

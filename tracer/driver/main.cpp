@@ -1,7 +1,7 @@
 // stem-cc and stem-c++: clang, with the recorder compiled in. The program works out what the command line asks for, adds what
 // recording needs, and becomes clang. Everything else is clang's: diagnostics, exit code, output names.
 //
-// What it adds:   compiling: full debug information, frame pointers, the pass, <stem.h>'s folder
+// What it adds:   compiling: full debug information, frame pointers, the pass, <stem.h>'s folder, __STEM__
 //                 linking an executable: the runtime, whole, its interposed functions visible to shared libraries; a build id;
 //                 where the collector is, so that the program can record without the launcher
 //                 linking a shared library: permission to leave the runtime's functions to the executable
@@ -42,6 +42,7 @@ void refuse_what_cannot_work(const std::string& name, const CommandLine& line) {
 }
 
 void add_compile_options(std::vector<std::string>& out, const CommandLine& line, const fs::path& lib, bool cxx) {
+  out.push_back("-D__STEM__=1");
   out.push_back("-isystem");
   out.push_back((lib / "include").string());
   if (!line.compiles || line.preprocesses_only) return;

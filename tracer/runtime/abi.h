@@ -30,8 +30,7 @@ struct stem_tls {
   uint32_t id_step;      /* 1; without expressions 0, and next_id as well: then everything is concrete */
   uint32_t result_id;    /* id of the value that the last runtime call or instrumented callee returned */
   uint32_t shadow_live;  /* how many private locations of this thread hold symbolic values; 0 lets inline code skip */
-  uint32_t arg_count;    /* between instrumented functions: how many args were left; 0: all concrete. Intercepted functions
-                            need not look: for them all arguments were left when callee matches */
+  uint32_t arg_count;    /* how many args were left; 0: all concrete */
   const void* callee;    /* for whom args were left */
   const void* returner;  /* who left result_id */
   const void* site;      /* site of the intercepted call under way */

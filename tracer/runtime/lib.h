@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) struct lib_call lib_enter(const voi
   call.frame = __builtin_frame_address(0);
   call.site = stem_take_site();
   if (__stem_tls.callee == self)
-    for (int i = 0; i < STEM_MAX_ARGS; i++) call.id[i] = __stem_tls.args[i];
+    for (uint32_t i = 0; i < __stem_tls.arg_count; i++) call.id[i] = __stem_tls.args[i];
   __stem_tls.callee = 0;
   return call;
 }

@@ -1,4 +1,5 @@
 // Inputs of <stem.h>: their own values, given ones, an assumption that ends a run, an assertion that fails.
+// NO-EVENT: pin call
 // BINARY: no, inputs need expressions
 // CASE own:
 // STDOUT: ^3 0 abc\n$
