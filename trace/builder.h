@@ -48,6 +48,7 @@ class Builder {
     }
     return found->second;
   }
+  uint32_t line(SiteId site) const { return trace_.sites[site].line; }
   uint32_t variable(const std::string& name) {
     auto [found, added] = variables_.try_emplace(name, static_cast<uint32_t>(trace_.variables.size()));
     if (added) trace_.variables.push_back(name);

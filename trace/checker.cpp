@@ -155,7 +155,8 @@ void Checker::thread_rules(const Event& e) {
     problem("{} comes before the thread's start", kind_name(e.kind));
     t.started = true;  // say it once
   }
-  if (t.ended) problem("{} comes after the thread's end", kind_name(e.kind));
+  // The end of the run is told by the thread that was the last, after its own end.
+  if (t.ended && e.kind != Kind::Exit) problem("{} comes after the thread's end", kind_name(e.kind));
   if (t.handlers == 0 && e.kind != Kind::SignalIn && e.kind != Kind::Exit && e.kind != Kind::Fault && e.kind != Kind::Nondet) {
     if (t.waiting && e.kind != Kind::Wake) problem("{} comes between a wait and its wake-up", kind_name(e.kind));
     if (t.reacquire && !(e.kind == Kind::Lock && e.addr == t.mutex)) {
