@@ -1,4 +1,6 @@
-// Runs a program of the oracle under a random schedule, and writes the trace that a recorder would have written.
+// Runs a program of the oracle under a random schedule, and writes the trace that a recorder would have written; or runs it
+// along a recording of its C, to see whether the recorder wrote that trace.
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -86,7 +88,61 @@ class Interpreter {
     return b_.take(outcome);
   }
 
+  // Along a recording: each of its events that the program has is the next one here.
+  std::string follow(const trace::Trace& recorded) {
+    following_ = true;
+    for (uint32_t i = 0; i < program_.inputs.size() && i < recorded.inputs.size(); ++i) input_.push_back(recorded.inputs[i].bytes.at(0));
+    input_.resize(program_.inputs.size());
+    for (const trace::Event& e : recorded.events) {
+      if (!program_has(recorded, e)) continue;
+      const auto fails = [&](const std::string& why) {
+        return fmt::format("{} at line {} of {}: {}", trace::kind_name(e.kind), recorded.sites.at(e.site).line, recorded.threads.at(e.thread).path, why);
+      };
+      if (e.thread >= threads_.size() || !threads_[e.thread].created) return fails("the program has not created that thread");
+      wakes_ = static_cast<uint32_t>(e.value);
+      memory_told_ = e.value;
+      uint64_t at = b_.size();
+      while (true) {
+        if (threads_[e.thread].ended) return fails("the thread has ended");
+        if (!step(e.thread, true)) return fails("the thread is blocked");
+        step(e.thread, false);
+        while (at < b_.size() && !compared(b_.at(at).kind)) ++at;
+        if (at < b_.size()) break;
+      }
+      if (const std::string why = differs(recorded, e, b_.at(at)); !why.empty()) return fails(why);
+    }
+    return "";
+  }
+
  private:
+  // --- following --------------------------------------------------------------------------------------------------------
+  static bool is_access(Kind kind) { return kind == Kind::Read || kind == Kind::Write || kind == Kind::Rmw; }
+  static bool compared(Kind kind) {
+    return is_access(kind) || (kind >= Kind::Lock && kind <= Kind::AtomicEnd && kind != Kind::SemInit && kind != Kind::BarrierInit) ||
+           kind == Kind::Create || kind == Kind::Join || kind == Kind::End;
+  }
+  static bool program_has(const trace::Trace& recorded, const trace::Event& e) {
+    if (e.kind == Kind::End) return true;
+    if (!compared(e.kind) || recorded.sites.at(e.site).line >= 1000 || recorded.sites.at(e.site).line == 0) return false;
+    if (!is_access(e.kind)) return true;
+    const trace::Object& object = recorded.objects.at(e.object);
+    return object.name == "memory" || object.name == "foreign" || (object.kind == trace::ObjectKind::Heap && object.size == 16);
+  }
+  std::string differs(const trace::Trace& recorded, const trace::Event& e, const trace::Event& mine) {
+    const uint32_t line = b_.line(mine.site);
+    if (e.kind != mine.kind) return fmt::format("the program does {} at line {}", trace::kind_name(mine.kind), line);
+    if (e.kind == Kind::End) return "";
+    if (recorded.sites.at(e.site).line != line) return fmt::format("the program does so at line {}", line);
+    if (e.kind == Kind::Create || e.kind == Kind::Join || e.kind == Kind::Signal)
+      return e.value == mine.value ? "" : fmt::format("of {}, not {}", mine.value, e.value);
+    if (!is_access(e.kind)) return "";
+    const uint64_t offset = e.addr - recorded.objects.at(e.object).base, own = mine.addr - b_.object(mine.object).base;
+    if (offset != own || e.size != mine.size) return fmt::format("bytes {} to {}, not {} to {}", own, own + mine.size - 1, offset, offset + e.size - 1);
+    if (e.value != mine.value || e.value2 != mine.value2)
+      return fmt::format("the values are {} and {}, not {} and {}", mine.value, mine.value2, e.value, e.value2);
+    return "";
+  }
+
   // --- objects ----------------------------------------------------------------------------------------------------------
   void make_objects() {
     const uint32_t memory = b_.object(trace::ObjectKind::Global, "memory", 16);
@@ -228,7 +284,7 @@ class Interpreter {
       return true;
     }
     thread.ended = true;
-    if (t == 0 && random_.one_in(3)) exited_ = true;  // main returns: the run is over, whatever the others do
+    if (t == 0 && !following_ && random_.one_in(3)) exited_ = true;  // main returns: the run is over, whatever the others do
     else b_.event(t, Kind::End);
     return true;
   }
@@ -261,7 +317,7 @@ class Interpreter {
       emit(t, s, Kind::OnceEnd, 0, onces_[s.object]);
     } else {
       if (--atomic_.depth == 0) atomic_.owner = -1;
-      emit(t, s, Kind::AtomicEnd);
+      emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicEnd);  // the outermost section counts
     }
   }
 
@@ -287,7 +343,7 @@ class Interpreter {
       case Step::Atomic:
         if (atomic_.depth > 0 && atomic_.owner != static_cast<int>(t)) return false;
         if (!ask) {
-          emit(t, s, Kind::AtomicBegin);
+          emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicBegin);
           atomic_.owner = static_cast<int>(t), ++atomic_.depth;
           enter(t, s.body, &s);
         }
@@ -321,8 +377,10 @@ class Interpreter {
   void access(uint32_t t, const Statement& s) {
     Running& thread = threads_[t];
     const Var& v = variables_[s.variable];
-    const uint64_t old = load(v);
     const bool foreign = program_.variables[s.variable].region == 2;
+    const bool told = following_ && s.kind != Step::Store && (foreign || (program_.variables[s.variable].region == 1 && !b_.object(heap_).zeroed));
+    if (told) store(v, memory_told_);  // nobody knows what it holds
+    const uint64_t old = load(v);
     const uint16_t flags = static_cast<uint16_t>((s.pinned ? trace::kPinned : 0) | (foreign && tainted_ ? trace::kTainted : 0));
     const Local operand = term(thread, s.term);
     if (s.kind == Step::Load) {
@@ -478,7 +536,8 @@ class Interpreter {
     }
     uint32_t woken = 0;
     if (!waiting.empty()) {
-      const uint32_t other = waiting[random_.below(static_cast<uint32_t>(waiting.size()))];
+      uint32_t other = waiting[random_.below(static_cast<uint32_t>(waiting.size()))];
+      if (following_ && std::find(waiting.begin(), waiting.end(), wakes_ - 1) != waiting.end()) other = wakes_ - 1;
       threads_[other].woken_by = 1 + t;
       woken = 1 + other;
     }
@@ -543,11 +602,15 @@ class Interpreter {
   Once once_[kObjects];
   uint32_t heap_ = 0;
   bool tainted_ = false, exited_ = false;
+  bool following_ = false;
+  uint32_t wakes_ = 0;         // following: whom the signal wakes, and what a read of unknown memory finds
+  uint64_t memory_told_ = 0;
   const bool blunt_;  // record as a recorder without semantics does
 };
 
 }  // namespace
 
 trace::Trace interpret(const Program& program, uint64_t seed) { return Interpreter(program, seed).run(); }
+std::string follow(const Program& program, const trace::Trace& recorded) { return Interpreter(program, 1).follow(recorded); }
 
 }  // namespace stem::oracle

@@ -78,9 +78,13 @@ struct Program {
 
 Program generate(uint64_t seed);
 std::string print(const Program& program);
+std::string emit_c(const Program& program);  // the same program for a compiler: oracle/emit.cpp
 
 // Runs it once; the seed chooses schedule and inputs. A deadlock is a run like any other.
 trace::Trace interpret(const Program& program, uint64_t seed);
+
+// Runs it as a recording of its C did, thread by thread: where the two first differ, or nothing.
+std::string follow(const Program& program, const trace::Trace& recorded);
 
 // All inputs that can matter.
 std::vector<InputVector> all_inputs(const Program& program);
