@@ -44,8 +44,19 @@ void Enumerate::open(uint32_t first, uint32_t last) {
       for (unsigned k = 0; k < model_.atom_count[i]; ++k) atoms.push_back(model_.first_atom[i] + k);
   std::sort(atoms.begin(), atoms.end());
   atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
-  for (uint32_t atom : atoms) {
-    LiveAtom live{atom, static_cast<uint32_t>(last_reads_.size()), 0};
+  std::vector<uint32_t> writers(atoms.size(), kNobody);
+  for (uint32_t i = first; i < last; ++i)
+    for (unsigned k = 0; model_.is_write(i) && k < model_.atom_count[i]; ++k) {
+      const auto it = std::lower_bound(atoms.begin(), atoms.end(), model_.first_atom[i] + k);
+      if (it == atoms.end() || *it != model_.first_atom[i] + k) continue;
+      uint32_t& writer = writers[static_cast<size_t>(it - atoms.begin())];
+      const uint32_t thread = model_.trace.events[i].thread;
+      writer = writer == kNobody || writer == thread ? thread : kSeveral;
+    }
+  for (size_t n = 0; n < atoms.size(); ++n) {
+    if (writers[n] == kNobody) continue;  // the same in every state
+    const uint32_t atom = atoms[n];
+    LiveAtom live{atom, writers[n], static_cast<uint32_t>(last_reads_.size()), 0};
     for (const Chain& chain : independence_.read_chains(atom)) {
       const auto it = std::lower_bound(chain.positions.begin(), chain.positions.end(), end_[chain.thread]);
       if (it == chain.positions.begin() || *(it - 1) < machine_.executed(chain.thread)) continue;
@@ -97,28 +108,33 @@ void Enumerate::advance() {
   }
 }
 
-Enumerate::Key Enumerate::key() const {
+// What one thread alone writes is given by how far it has come, unless it has read something else than recorded.
+Enumerate::Key Enumerate::key() {
   Key key;
   const auto add = [&](uint64_t what, uint64_t value) {
     const uint64_t x = mix(what * 0x9e3779b97f4a7c15ull + mix(value));
     key.a += x, key.b += mix(x ^ 0xd1b54a32d192ed03ull);
   };
   for (uint32_t t = 0; t < model_.threads; ++t) add(t, uint64_t{machine_.executed(t)} << 1 | machine_.woken(t));
+  deviates_.assign(model_.threads, 0);
+  machine_.differing_reads([&](uint32_t read, uint64_t bits, bool known) {
+    const trace::Event& e = model_.trace.events[read];
+    const bool recorded = known && bits == (e.value & trace::width_mask(8u * e.size));
+    if (recorded) return;
+    deviates_[e.thread] = 1;
+    if (independence_.last_use(read) >= machine_.executed(e.thread)) add(uint64_t{read} << 2 | uint64_t{1} << 42 | known, bits);
+  });
   for (const LiveAtom& live : atoms_) {
+    if (live.thread != kSeveral && !deviates_[live.thread]) continue;
     bool read = false;
     for (uint32_t i = live.first; i < live.first + live.count && !read; ++i)
       read = machine_.executed(last_reads_[i].first) <= last_reads_[i].second;
     if (!read) continue;
     const Machine::Content content = machine_.content(live.atom);
     const uint64_t who = model_.atoms[live.atom].tainted ? content.writer + 1ull : listener_->label(content.writer);
-    if (who) add(uint64_t{live.atom} << 2 | uint64_t{1} << 40, who);
+    if (who && live.thread == kSeveral) add(uint64_t{live.atom} << 2 | uint64_t{1} << 40, who);
     if (independence_.matters(live.atom)) add(uint64_t{live.atom} << 2 | uint64_t{1} << 41 | content.known, content.bits);
   }
-  machine_.differing_reads([&](uint32_t read, uint64_t bits, bool known) {
-    const trace::Event& e = model_.trace.events[read];
-    const bool recorded = known && bits == (e.value & trace::width_mask(8u * e.size));
-    if (!recorded && independence_.last_use(read) >= machine_.executed(e.thread)) add(uint64_t{read} << 2 | uint64_t{1} << 42 | known, bits);
-  });
   return key;
 }
 

@@ -72,8 +72,10 @@ class Enumerate {
     Key key;
     size_t flows;        // when it was entered; FULL
   };
+  static constexpr uint32_t kSeveral = UINT32_MAX, kNobody = UINT32_MAX - 1;
   struct LiveAtom {
     uint32_t atom;
+    uint32_t thread;        // that writes it, or kSeveral
     uint32_t first, count;  // in last_reads_
   };
 
@@ -82,7 +84,7 @@ class Enumerate {
   void observe(uint32_t read);
   void advance();
   bool step(uint32_t event);
-  Key key() const;
+  Key key();
   bool enter();
   bool at_end() const;
   void leads_to_end(const Key& here);
@@ -97,7 +99,7 @@ class Enumerate {
   uint32_t first_ = 0;
   bool inexact_ = false;
   std::vector<uint32_t> end_;                                 // by thread: positions beyond the window
-  std::vector<LiveAtom> atoms_;                               // that the window reads
+  std::vector<LiveAtom> atoms_;                               // that the window reads and writes
   std::vector<std::pair<uint32_t, uint32_t>> last_reads_;     // thread, position
   std::unordered_map<Key, WayOn, KeyHash> visited_;
   Key here_;                                                  // FULL: the state whose flows are told
@@ -107,6 +109,7 @@ class Enumerate {
   uint64_t patience_ = 0;                                     // states at which to ask whether there is hope
   std::vector<Alternative> alternatives_;
   std::vector<uint32_t> waiters_;
+  std::vector<uint8_t> deviates_;                             // by thread: it has read something else than recorded
 };
 
 }  // namespace stem::predictor
