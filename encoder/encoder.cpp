@@ -33,6 +33,7 @@ struct Encoder::Impl {
         solver(f.z3) {
     add_certain_order(f);
     f.close();
+    values.find_relevant_reads();
     add_objects(f);
     if (this->options.paper) {
       add_paper(f, values);

@@ -3,6 +3,8 @@
 // Accesses of different sizes may overlap, so a read is cut into chunks of bytes that the same writes cover; each chunk has
 // its own last write. Reads on which no branch or pin depends need no match. What the certain order already excludes (a
 // write that comes after the read, or is always overwritten before it) is left out.
+#include <algorithm>
+
 #include "encoder/paper.h"
 #include "encoder/values.h"
 
@@ -22,7 +24,21 @@ std::vector<Chunk> Values::chunks(uint32_t read) const {
       ++chunks.back().count;
     else chunks.push_back({k, 1, writers, before, known});
   }
+  if (!f_.options.paper)
+    for (Chunk& chunk : chunks) prune(read, chunk.writers);
   return chunks;
+}
+
+// Leaves the writes that the read may take or that may come between: not one that comes after the read for certain, nor one
+// that another overwrites before it for certain. What a thread does with memory of its own then has one write left.
+void Values::prune(uint32_t read, std::vector<uint32_t>& writers) const {
+  std::map<trace::ThreadId, uint32_t> last;  // before the read for certain
+  for (uint32_t write : writers)
+    if (f_.must_before(write, read)) last[f_.event(write).thread] = write;
+  std::erase_if(writers, [&](uint32_t write) {
+    return write == read || f_.must_before(read, write) ||
+           std::any_of(last.begin(), last.end(), [&](const auto& one) { return f_.must_before(write, one.second); });
+  });
 }
 
 z3::expr Values::takes(uint32_t read, const Chunk& chunk, uint32_t write) {

@@ -16,7 +16,6 @@ Values::Values(Formula& f) : Terms(f.z3, f.index, f.options.free_inputs), f_(f) 
   for (uint32_t e : f.events)
     if (writes(f.event(e)))
       for (unsigned k = 0; k < f.event(e).size; ++k) writers_[{f.event(e).object, f.event(e).addr + k}].push_back(e);
-  find_relevant_reads();
 }
 
 void Values::add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const {

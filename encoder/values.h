@@ -13,7 +13,7 @@ namespace stem::encoder {
 // Bytes of a read that the same writes cover: they are matched as one.
 struct Chunk {
   unsigned first = 0, count = 0;   // bytes of the read
-  std::vector<uint32_t> writers;   // events of the scope that write these bytes (all of them), as recorded
+  std::vector<uint32_t> writers;   // events of the scope that write these bytes (all of them) and matter, as recorded
   uint32_t before = kInitial;      // who wrote them last before the scope began
   bool initial_known = false;
 };
@@ -23,6 +23,7 @@ class Values : public Terms {
   explicit Values(Formula& f);
 
   // φsm (semantics.cpp)
+  void find_relevant_reads();         // first, once the certain order is closed
   void add_semantics();               // branches, pins, assertions and pinned reads keep their recorded values
   Term read(uint32_t read) override;
 
@@ -40,9 +41,9 @@ class Values : public Terms {
 
  private:
   bool fixed(trace::ExprId id) const override { return f_.first > 0 && f_.index.settled(id, f_.first); }
-  void find_relevant_reads();
   void add_leaves(trace::ExprId id, std::vector<uint32_t>& reads) const;
   void add_match(uint32_t read);
+  void prune(uint32_t read, std::vector<uint32_t>& writers) const;
   void add_taint(uint32_t read);
   Term initial(uint32_t read, const Chunk& chunk);
 

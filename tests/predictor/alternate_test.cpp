@@ -262,3 +262,35 @@ TEST_CASE("of many instances of one branch a few are asked about") {
   const std::vector<uint32_t> some = branches_of(b.take(), 4);
   CHECK(some == std::vector<uint32_t>{1, 2, 3, 4, 97, 98, 99, 100});
 }
+
+TEST_CASE("What each thread counts in memory of its own does not make the question about a shared total larger") {
+  constexpr uint32_t kRounds = 100;
+  trace::Builder b;
+  const trace::Var total = b.global("total", 4, 0);
+  std::vector<trace::ThreadId> threads;
+  uint64_t sum = 0;
+  for (uint32_t t = 0; t < 3; ++t) {
+    const trace::Var own = b.global("own" + std::to_string(t), 4, 0);
+    const trace::ThreadId thread = b.spawn("worker");
+    threads.push_back(thread);
+    trace::ExprId count = 0;
+    for (uint32_t i = 0; i <= kRounds; ++i) {
+      const uint64_t read = b.read(thread, own, i, b.site("a.c", 3));
+      count = b.leaf(read);
+      if (i < kRounds) b.write(thread, own, i + 1, b.site("a.c", 4), b.op(Op::Add, 32, count, b.constant(32, 1)));
+    }
+    const uint64_t read = b.read(thread, total, sum, b.site("a.c", 6));
+    b.write(thread, total, sum += kRounds, b.site("a.c", 6), b.op(Op::Add, 32, b.leaf(read), count));
+    b.end(thread);
+  }
+  for (trace::ThreadId thread : threads) b.join(0, thread);
+  const uint64_t last = b.read(0, total, sum, b.site("a.c", 9));
+  const uint64_t held = b.event(0, Kind::Assert, b.site("a.c", 9), 1);
+  b.at(held).expr = b.op(Op::Eq, 1, b.leaf(last), b.constant(32, sum));
+  const trace::Trace trace = b.take();
+  AlternateOptions options;
+  options.query_ms = 60000;
+  const Alternate answer = Alternates(trace, options).negate(static_cast<uint32_t>(held));
+  CHECK(answer.kind == Alternate::Kind::Feasible);
+  CHECK(answer.detail == "");
+}

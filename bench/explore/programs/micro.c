@@ -1,13 +1,15 @@
 /* Micro: five threads, each of which adds its share to one total; they arrive one after another because each has more to count
- * than the one before.
+ * than the one before. A total that is short of one share would do; less is refused.
  *
  * BUG (atomicity violation): the total is added to without the lock. Needs a thread that stands between its load and its store
- * of the total while another one counts and adds. */
+ * of the total while two others count and add. */
 #include <assert.h>
 #include <pthread.h>
 
 #define THREADS 5
 #define STEP 16
+#define ALL (THREADS + STEP * THREADS * (THREADS - 1) / 2)
+#define LARGEST (1 + STEP * (THREADS - 1)) /* share */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int total;
@@ -34,6 +36,6 @@ int main(void) {
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
   (void)lock;
-  assert(total == THREADS + STEP * THREADS * (THREADS - 1) / 2);
+  assert(total >= ALL - LARGEST);
   return 0;
 }
