@@ -317,11 +317,26 @@ FORK = """#include <pthread.h>
 #include <unistd.h>
 static volatile int shared;
 static void *run(void *p) { shared = 1; return p; }
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int ready, came;
+static void initialise(void) { ready = 1; }
+static void *come(void *p) { pthread_mutex_lock(&m); came = 1; pthread_cond_signal(&c); pthread_mutex_unlock(&m); return p; }
+static void meet(void) { /* in the child nobody schedules: the C library does all this */
+  pthread_t t;
+  pthread_mutex_lock(&m);
+  pthread_create(&t, 0, come, 0);
+  while (!came) pthread_cond_wait(&c, &m);
+  pthread_mutex_unlock(&m);
+  pthread_join(t, 0);
+  if (!ready) _exit(9);
+}
 int main(void) {
   pthread_t t; int status = 0;
   pthread_create(&t, 0, run, 0); pthread_join(t, 0);
   pid_t pid = fork();
-  if (pid == 0) { shared = 3; execl("/bin/echo", "echo", "child", (char *)0); _exit(127); }
+  if (pid == 0) { shared = 3; pthread_once(&once, initialise); meet(); execl("/bin/echo", "echo", "child", (char *)0); _exit(127); }
   waitpid(pid, &status, 0);
   shared = 2;
   return WEXITSTATUS(status) == 0 ? 5 : 6;

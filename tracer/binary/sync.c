@@ -353,7 +353,7 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_FED:
     case BIN_TOLD:
     case BIN_WRITTEN:
-    case BIN_SKIPPED:
+    case BIN_SKIPPED: case BIN_SCHEDULED:
     case BIN_OPS:
       break; /* the host's */
   }

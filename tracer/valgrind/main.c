@@ -142,6 +142,9 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
     case BIN_KEPT:
       *ret = t && (args[1] == 0 || !bin_is_file(args[1]));
       return True;
+    case BIN_SCHEDULED:
+      *ret = t != NULL;
+      return True;
     case BIN_SKIPPED:
       *ret = bin.skipped;
       return True;

@@ -24,6 +24,9 @@ static __thread int busy __attribute__((tls_model("initial-exec")));
 
 #define ASK(op, object, a, b) \
   VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), (unsigned long)(b), ra, 0)
+/* What the model does in place of the C library, the C library does where there is no model. */
+#define UNLESS_SCHEDULED(call) \
+  if (!ASK(SCHEDULED, 0, 0, 0)) return call
 #define HERE unsigned long ra = (unsigned long)__builtin_return_address(0)
 
 /* NAME as the C library's, the thread library's of older systems, and any version of either. */
@@ -180,27 +183,27 @@ static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_
 }
 
 WRAP(int, cond_wait, pthreadZucondZuwait, (c, m), pthread_cond_t* c, pthread_mutex_t* m) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL2(fn, c, m));
   return wait(ra, c, m, 0);
 }
 WRAP(int, cond_timedwait, pthreadZucondZutimedwait, (c, m, t), pthread_cond_t* c, pthread_mutex_t* m, const struct timespec* t) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL3(fn, c, m, t));
   if (bad_time(t)) return EINVAL;
   return wait(ra, c, m, deadline(c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, t));
 }
 WRAP(int, cond_clockwait, pthreadZucondZuclockwait, (c, m, clock, t), pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
      const struct timespec* t) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL4(fn, c, m, clock, t));
   if (bad_time(t)) return EINVAL;
   return wait(ra, c, m, deadline(clock, t));
 }
 WRAP(int, cond_signal, pthreadZucondZusignal, (c), pthread_cond_t* c) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL1(fn, c));
   ASK(COND_SIGNAL, c, 0, 0);
   return 0;
 }
 WRAP(int, cond_broadcast, pthreadZucondZubroadcast, (c), pthread_cond_t* c) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL1(fn, c));
   ASK(COND_BROADCAST, c, 0, 0);
   return 0;
 }
@@ -247,12 +250,12 @@ WRAP(int, barrier_init, pthreadZubarrierZuinit, (b, attr, count), pthread_barrie
   return r;
 }
 WRAP(int, barrier_wait, pthreadZubarrierZuwait, (b), pthread_barrier_t* b) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL1(fn, b));
   return ASK(BARRIER_WAIT, b, 0, 0) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }
 
 WRAP(int, once, pthreadZuonce, (once, initialise), pthread_once_t* once, void (*initialise)(void)) {
-  (void)fn;
+  UNLESS_SCHEDULED(REAL2(fn, once, initialise));
   if (ASK(ONCE_BEGIN, once, 0, 0)) {
     initialise();
     ASK(ONCE_END, once, 0, 0);
@@ -341,18 +344,26 @@ static int sleep_for(unsigned long ra, uint64_t time) {
 }
 WRAP(int, nanosleep, nanosleep, (t, left), const struct timespec* t, struct timespec* left) {
   if (bad_time(t)) return REAL2(fn, t, left);
+  UNLESS_SCHEDULED(REAL2(fn, t, left));
   return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
 }
 WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t clock, int flags, const struct timespec* t, struct timespec* left) {
   if (bad_time(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return REAL4(fn, clock, flags, t, left);
+  UNLESS_SCHEDULED(REAL4(fn, clock, flags, t, left));
   if (flags & TIMER_ABSTIME) {
     ASK(YIELD, 0, 0, deadline(clock, t));
     return 0;
   }
   return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
 }
-WRAP(int, usleep, usleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000ull); }
-WRAP(int, sleep, sleep, (t), unsigned t) { return (void)fn, sleep_for(ra, t * 1000000000ull); }
+WRAP(int, usleep, usleep, (t), unsigned t) {
+  UNLESS_SCHEDULED(REAL1(fn, t));
+  return sleep_for(ra, t * 1000ull);
+}
+WRAP(int, sleep, sleep, (t), unsigned t) {
+  UNLESS_SCHEDULED(REAL1(fn, t));
+  return sleep_for(ra, t * 1000000000ull);
+}
 
 /* --- answers of the outside world: recorded, and fed back on replay (tracer/binary/answers.c) --------------------------------------- */
 
