@@ -54,6 +54,7 @@ struct bin_thread {
   uint64_t handle;     /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
   uint32_t creating, joining; /* inside pthread_create; inside the real pthread_join of a thread that has ended */
+  uint32_t ending;            /* its End is yet to be granted */
   struct bin_pending pending;
   uint64_t granted_at, priority;
   /* condition variables and barriers */
@@ -114,6 +115,10 @@ typedef const char* (*bin_argument)(int index);                /* 0 after the la
 void bin_launch(const char* program);                          /* reads the plan, starts the collector; fails for good or returns */
 void bin_write_meta(const char* recorder, const char* program, bin_argument argument);
 int bin_is_system(const char* path);
+struct bin_elf {
+  int symbols, debug;
+};
+struct bin_elf bin_elf(const char* path);                       /* of a file (elf.c) */
 int bin_is_file(uint64_t fd);                                   /* a regular one */
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 

@@ -302,6 +302,7 @@ void bin_start(struct bin_thread* self) {
 void bin_end(struct bin_thread* self) {
   if (!bin.on) return;
   bin_pin(self, 0);
+  self->ending = 1;
   bin_visible(self, STEM_KIND_End, 0, 0, 0, 0, 0);
   if (!bin.on) return;
   bin_event(self, STEM_KIND_End, 0, 0, 0, 0);

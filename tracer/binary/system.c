@@ -6,18 +6,24 @@
 #include "tracer/binary/engine.h"
 #include "tracer/binary/sys.h"
 
-/* What they do to memory counts as written by code that nobody sees. */
+static int begins(const char* a, const char* b) {
+  while (*b && *a == *b) a++, b++;
+  return !*b;
+}
+
+/* What they do to memory counts as written by code that nobody sees. The C library and its like always; other libraries of the
+ * system when there is nothing to name their lines and variables by. */
 int bin_is_system(const char* path) {
+  static const char* const folders[] = {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"};
   static const char* const names[] = {"libc.so", "libc-2", "ld-linux", "ld-2", "libpthread", "libm.so", "libm-2", "libdl", "librt", "libgcc_s",
                                       "libstdc++", "libc++", "vgpreload_", "libatomic", "libresolv", "libnss_", "[vdso]"};
   const char* name = path;
-  for (; *path; path++)
-    if (*path == '/') name = path + 1;
-  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *a = name, *b = names[i];
-    while (*b && *a == *b) a++, b++;
-    if (!*b) return 1;
-  }
+  for (const char* p = path; *p; p++)
+    if (*p == '/') name = p + 1;
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+    if (begins(name, names[i])) return 1;
+  for (unsigned i = 0; i < sizeof folders / sizeof *folders; i++)
+    if (begins(path, folders[i])) return !bin_elf(path).debug;
   return 0;
 }
 

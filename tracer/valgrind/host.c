@@ -8,7 +8,6 @@
  * forgotten (statistics that nobody asks for).
  * A thread that waits while the process dies (another was killed by a signal) has to get back to Valgrind's scheduler: by the
  * signal that Valgrind itself uses for that, because it may be in the middle of a block. */
-#include <elf.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -41,6 +40,14 @@ static void leave_dying(ThreadId tid, Bool in_code) {
   bin_sys(SYS_tkill, VG_(gettid)(), VG_SIGVGKILL, 0, 0); /* takes the big lock and does not return here */
 }
 
+/* A thread that comes to its end by itself is leaving too, as far as Valgrind is concerned: then others tell. */
+static Bool is_dying(const struct bin_thread* self, ThreadId tid) {
+  if (!self->ending) return VG_(is_exiting)(tid);
+  for (uint32_t i = 0; i < bin.live_count; i++)
+    if (!bin.live[i]->ending && bin.live[i]->host > 0 && VG_(is_exiting)((ThreadId)bin.live[i]->host)) return True;
+  return False;
+}
+
 void stem_host_block(struct bin_thread* self, uint64_t until) {
   ThreadId tid = VG_(get_running_tid)();
   Bool in_code = VG_(in_generated_code);
@@ -55,7 +62,7 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   bin_sys(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
-  if (VG_(is_exiting)(tid)) {
+  if (is_dying(self, tid)) {
     leave_dying(tid, in_code);
     return;
   }
@@ -85,19 +92,6 @@ void* stem_host_pages(size_t bytes) {
 static struct module modules[4096]; /* never forgotten: a library that was unloaded keeps its sites */
 static UInt module_count;
 
-static Bool has_symbols(const HChar* path) {
-  Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
-  if (fd < 0) return False;
-  Elf64_Ehdr header;
-  Elf64_Shdr section;
-  Bool found = False;
-  if (bin_sys(SYS_pread64, fd, &header, sizeof header, 0) == sizeof header)
-    for (UInt i = 0; i < header.e_shnum && !found; i++)
-      found = bin_sys(SYS_pread64, fd, &section, sizeof section, header.e_shoff + i * sizeof section) == sizeof section && section.sh_type == SHT_SYMTAB;
-  VG_(close)(fd);
-  return found;
-}
-
 struct module* stem_module_at(Addr pc) {
   static struct module* last;
   if (last && pc - last->begin < last->end - last->begin) return last;
@@ -118,7 +112,7 @@ struct module* stem_module_at(Addr pc) {
   m->path = VG_(strdup)("stem.module", VG_(DebugInfo_get_filename)(di));
   m->seen = !bin_is_system(m->path);
   m->announced = False;
-  m->symbols = m->seen && has_symbols(m->path);
+  m->symbols = m->seen && bin_elf(m->path).symbols;
   if (m->seen) {
     bin_module(m->path, m->bias, m->begin, m->end - m->begin);
     m->announced = True;

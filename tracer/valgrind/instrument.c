@@ -205,18 +205,21 @@ static void instruction(struct block* b, Int i) {
     if (b->in->stmts[k]->tag == Ist_CAS) b->cas = b->in->stmts[k]->Ist.CAS.details;
 }
 
-/* The load with which an exchange or an atomic addition begins is part of it. */
+static UInt cas_size(struct block* b) { return (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, b->cas->dataLo)); }
+
+/* The load with which an exchange or an atomic addition begins is part of it: whoever else runs does so before. */
 static Bool begins_exchange(struct block* b, IRExpr* addr) {
   if (!b->cas || b->cas->expdHi || !eqIRAtom(b->cas->addr, addr)) return False;
   b->exchange = True;
+  call(b, "stem_help_xchg_before", &stem_help_xchg_before, mkIRExprVec_2(addr, at(b, cas_size(b), address_flags(b, addr))), NULL);
   return True;
 }
 
 static void cas(struct block* b, IRStmt* st) {
   IRCAS* c = st->Ist.CAS.details;
-  UInt size = (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, c->dataLo)), flags = address_flags(b, c->addr);
+  UInt size = cas_size(b), flags = address_flags(b, c->addr);
   Bool twice = c->dataHi != NULL;
-  call(b, "stem_help_atomic_before", b->exchange ? &stem_help_xchg_before : &stem_help_cas_before, mkIRExprVec_2(c->addr, at(b, size, flags)), NULL);
+  if (!b->exchange) call(b, "stem_help_cas_before", &stem_help_cas_before, mkIRExprVec_2(c->addr, at(b, size, flags)), NULL);
   escape(b, c->dataLo);
   add(b, st);
   IRExpr* old = as_word(b, IRExpr_RdTmp(c->oldLo), 0);
