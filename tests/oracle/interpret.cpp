@@ -89,11 +89,26 @@ class Interpreter {
   }
 
   // Along a recording: each of its events that the program has is the next one here.
-  std::string follow(const trace::Trace& recorded) {
+  Followed follow(const trace::Trace& recorded) {
+    Followed followed;
+    followed.wrong = walk(recorded, followed.events);
+    followed.trace = b_.take(recorded.outcome);
+    return followed;
+  }
+
+ private:
+  // --- following --------------------------------------------------------------------------------------------------------
+  std::string walk(const trace::Trace& recorded, std::map<uint32_t, uint32_t>& events) {
     following_ = true;
-    for (uint32_t i = 0; i < program_.inputs.size() && i < recorded.inputs.size(); ++i) input_.push_back(recorded.inputs[i].bytes.at(0));
-    input_.resize(program_.inputs.size());
+    b_.object(global_).zeroed = true;
+    for (const trace::Object& object : recorded.objects) locked_ |= object.name == "atomics";
+    for (uint32_t i = 0; i < program_.inputs.size(); ++i) {
+      input_.push_back(i < recorded.inputs.size() ? recorded.inputs[i].bytes.at(0) : 0);
+      b_.input(fmt::format("in{}", i), input_[i], 1);
+    }
+    uint32_t index = trace::kNone;  // of e
     for (const trace::Event& e : recorded.events) {
+      ++index;
       if (!program_has(recorded, e)) continue;
       const auto fails = [&](const std::string& why) {
         return fmt::format("{} at line {} of {}: {}", trace::kind_name(e.kind), recorded.sites.at(e.site).line, recorded.threads.at(e.thread).path, why);
@@ -110,21 +125,27 @@ class Interpreter {
         if (at < b_.size()) break;
       }
       if (const std::string why = differs(recorded, e, b_.at(at)); !why.empty()) return fails(why);
+      events[index] = static_cast<uint32_t>(at);
     }
     return "";
   }
 
- private:
-  // --- following --------------------------------------------------------------------------------------------------------
   static bool is_access(Kind kind) { return kind == Kind::Read || kind == Kind::Write || kind == Kind::Rmw; }
   static bool compared(Kind kind) {
     return is_access(kind) || (kind >= Kind::Lock && kind <= Kind::AtomicEnd && kind != Kind::SemInit && kind != Kind::BarrierInit) ||
            kind == Kind::Create || kind == Kind::Join || kind == Kind::End;
   }
-  static bool program_has(const trace::Trace& recorded, const trace::Event& e) {
+  static bool writes_unseen(const Block& block, uint32_t line) {
+    for (const Statement& s : block)
+      if ((s.kind == Step::ExternalWrite && s.site == line) || writes_unseen(s.body, line) || writes_unseen(s.otherwise, line)) return true;
+    return false;
+  }
+  bool program_has(const trace::Trace& recorded, const trace::Event& e) {
     if (e.kind == Kind::End) return true;
     if (!compared(e.kind) || recorded.sites.at(e.site).line >= 1000 || recorded.sites.at(e.site).line == 0) return false;
     if (!is_access(e.kind)) return true;
+    for (const Block& block : program_.threads)
+      if (writes_unseen(block, recorded.sites.at(e.site).line)) return false;  // a recorder of binaries sees it
     const trace::Object& object = recorded.objects.at(e.object);
     return object.name == "memory" || object.name == "foreign" || (object.kind == trace::ObjectKind::Heap && object.size == 16);
   }
@@ -148,7 +169,7 @@ class Interpreter {
     const uint32_t memory = b_.object(trace::ObjectKind::Global, "memory", 16);
     const uint32_t heap = b_.object(trace::ObjectKind::Heap, "heap", 16);
     const uint32_t foreign = b_.object(trace::ObjectKind::Global, "foreign", 16);
-    heap_ = heap;
+    heap_ = heap, global_ = memory;
     b_.object(memory).zeroed = !random_.one_in(3);
     const uint32_t region[] = {memory, heap, foreign};
     for (const Variable& v : program_.variables)
@@ -158,6 +179,7 @@ class Interpreter {
       for (uint32_t i = 0; i < kObjects; ++i) into.push_back(b_.sync(fmt::format("{}{}", name, i)));
     };
     objects("mutex", mutexes_), objects("rwlock", rwlocks_), objects("cond", conds_);
+    section_ = b_.sync("atomics");
     objects("sem", sems_), objects("barrier", barriers_), objects("once", onces_);
     for (uint32_t i = 0; i < kObjects; ++i) {
       count_.push_back(program_.semaphores[i]);
@@ -317,7 +339,8 @@ class Interpreter {
       emit(t, s, Kind::OnceEnd, 0, onces_[s.object]);
     } else {
       if (--atomic_.depth == 0) atomic_.owner = -1;
-      emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicEnd);  // the outermost section counts
+      if (locked_) emit(t, s, Kind::Unlock, static_cast<uint64_t>(atomic_.depth), section_);
+      else emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicEnd);  // the outermost section counts
     }
   }
 
@@ -343,7 +366,8 @@ class Interpreter {
       case Step::Atomic:
         if (atomic_.depth > 0 && atomic_.owner != static_cast<int>(t)) return false;
         if (!ask) {
-          emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicBegin);
+          if (locked_) emit(t, s, Kind::Lock, static_cast<uint64_t>(atomic_.depth) + 1, section_);
+          else emit(t, s, atomic_.depth ? Kind::Yield : Kind::AtomicBegin);
           atomic_.owner = static_cast<int>(t), ++atomic_.depth;
           enter(t, s.body, &s);
         }
@@ -381,7 +405,7 @@ class Interpreter {
     const bool told = following_ && s.kind != Step::Store && (foreign || (program_.variables[s.variable].region == 1 && !b_.object(heap_).zeroed));
     if (told) store(v, memory_told_);  // nobody knows what it holds
     const uint64_t old = load(v);
-    const uint16_t flags = static_cast<uint16_t>((s.pinned ? trace::kPinned : 0) | (foreign && tainted_ ? trace::kTainted : 0));
+    const uint16_t flags = static_cast<uint16_t>((s.pinned && !following_ ? trace::kPinned : 0) | (foreign && tainted_ ? trace::kTainted : 0));
     const Local operand = term(thread, s.term);
     if (s.kind == Step::Load) {
       const uint64_t event = emit(t, s, Kind::Read, old, v, flags);
@@ -413,7 +437,7 @@ class Interpreter {
   }
   void take(Running& thread, const Statement& s, uint64_t event, const Var& v) {
     thread.locals[s.local] = from_memory(event, v);
-    if (s.pinned) thread.locals[s.local].expr = 0;
+    if (s.pinned && !following_) thread.locals[s.local].expr = 0;
     if (blunt_ && !s.pinned) thread.unpinned.push_back(event);
   }
   void compare_and_swap(uint32_t t, const Statement& s, const Var& v, uint64_t old, uint16_t flags) {
@@ -445,6 +469,7 @@ class Interpreter {
       next(t);
       return;
     }
+    if (s.kind == Step::Pin && following_) return next(t);  // C has no such thing
     const Local value = term(thread, s.term);
     if (blunt_) pin_reads(t);
     if (value.expr && !blunt_) {
@@ -600,9 +625,11 @@ class Interpreter {
   RwLock rwlock_[kObjects];
   Barrier barrier_[kObjects];
   Once once_[kObjects];
-  uint32_t heap_ = 0;
+  uint32_t heap_ = 0, global_ = 0;
   bool tainted_ = false, exited_ = false;
   bool following_ = false;
+  bool locked_ = false;        // following: atomic sections are a mutex to a compiler that does not know them
+  Var section_;
   uint32_t wakes_ = 0;         // following: whom the signal wakes, and what a read of unknown memory finds
   uint64_t memory_told_ = 0;
   const bool blunt_;  // record as a recorder without semantics does
@@ -611,6 +638,6 @@ class Interpreter {
 }  // namespace
 
 trace::Trace interpret(const Program& program, uint64_t seed) { return Interpreter(program, seed).run(); }
-std::string follow(const Program& program, const trace::Trace& recorded) { return Interpreter(program, 1).follow(recorded); }
+Followed follow(const Program& program, const trace::Trace& recorded) { return Interpreter(program, 1).follow(recorded); }
 
 }  // namespace stem::oracle

@@ -1,9 +1,11 @@
 // stem-oracle --subject NAME [--seed N] [--programs N] [--save DIR]: compares a predictor with brute force.
-// stem-oracle --show | --emit | --follow TRACE --seed N: one program and its trace; the program as C; is TRACE a recording of it?
+// stem-oracle --show | --emit | --follow TRACE | --rule TRACE --seed N: one program and its trace; the program as C; is TRACE a
+// recording of it; is what a recording without semantics allows predicted exactly?
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 
+#include "oracle/rule.h"
 #include "oracle/subjects.h"
 #include "trace/reader.h"
 #include "trace/text.h"
@@ -13,7 +15,7 @@ using namespace stem;
 int main(int argc, char** argv) {
   oracle::Plan plan;
   std::string name = "none";
-  std::string recording;
+  std::string recording, blunt;
   bool show = false, emit = false;
   CLI::App app("Compares a predictor with the brute force on random programs");
   app.add_option("--subject", name, "Which predictor");
@@ -24,6 +26,7 @@ int main(int argc, char** argv) {
   app.add_flag("--show", show, "Print the program and trace of the first seed, and stop");
   app.add_flag("--emit", emit, "Print the program of the first seed as C, and stop");
   app.add_option("--follow", recording, "A recording of the program of the first seed: does it show what the program does?");
+  app.add_option("--rule", blunt, "A recording without semantics of the program of the first seed: is what is predicted from it exactly what its pins allow, and nothing that the program excludes?");
   CLI11_PARSE(app, argc, argv);
 
   if (show) {
@@ -36,9 +39,16 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!recording.empty()) {
-    const std::string wrong = oracle::follow(oracle::generate(plan.first_seed), trace::load(recording));
+    const std::string wrong = oracle::follow(oracle::generate(plan.first_seed), trace::load(recording)).wrong;
     if (!wrong.empty()) fmt::print("seed {}: {}\n", plan.first_seed, wrong);
     return wrong.empty() ? 0 : 1;
+  }
+  if (!blunt.empty()) {
+    const oracle::Rule rule = oracle::check_rule(oracle::generate(plan.first_seed), trace::load(blunt), plan.limit);
+    if (!rule.wrong.empty()) fmt::print("seed {}: {}\n", plan.first_seed, rule.wrong);
+    else if (rule.skipped) fmt::print("skipped: more than {} states\n", plan.limit);
+    else fmt::print("pairs: {} observed, {} by the rule, {} by what the program means\n", rule.observed, rule.allowed, rule.meant);
+    return rule.wrong.empty() ? 0 : 1;
   }
   for (const oracle::Subject& subject : oracle::subjects()) {
     if (subject.name != name) continue;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -83,8 +84,13 @@ std::string emit_c(const Program& program);  // the same program for a compiler:
 // Runs it once; the seed chooses schedule and inputs. A deadlock is a run like any other.
 trace::Trace interpret(const Program& program, uint64_t seed);
 
-// Runs it as a recording of its C did, thread by thread: where the two first differ, or nothing.
-std::string follow(const Program& program, const trace::Trace& recorded);
+// Runs it as a recording of its C did, thread by thread.
+struct Followed {
+  std::string wrong;                    // where the two first differ, or nothing
+  trace::Trace trace;                   // the same execution, recorded with all that the program means
+  std::map<uint32_t, uint32_t> events;  // of the recording -> of that trace
+};
+Followed follow(const Program& program, const trace::Trace& recorded);
 
 // All inputs that can matter.
 std::vector<InputVector> all_inputs(const Program& program);
