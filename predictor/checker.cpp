@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -25,6 +26,7 @@ Place place(const Event& e) { return {e.object, e.addr}; }
 bool reads(const Event& e) { return e.kind == Kind::Read || e.kind == Kind::Rmw; }
 bool writes(const Event& e) { return e.kind == Kind::Write || e.kind == Kind::Rmw || e.kind == Kind::External; }
 bool decides(const Event& e) { return e.kind == Kind::Branch || e.kind == Kind::Pin || e.kind == Kind::Assert; }
+bool synchronises(const Event& e) { return (trace::is_visible(e.kind) && !reads(e) && !writes(e)) || e.kind == Kind::Exit; }
 bool attempt_met_holder(const Event& e) { return e.value == EBUSY || e.value == ETIMEDOUT; }
 
 using MaybeBits = std::optional<uint64_t>;  // nothing: unknown
@@ -55,13 +57,12 @@ class WitnessRun {
   std::optional<Rejection> run() {
     std::string why = prepare();
     if (!why.empty()) return Rejection{0, why};
-    for (uint32_t step = 0; step < witness_.schedule.size(); ++step) {
+    if (auto rejection = begin_as_recorded()) return rejection;
+    for (uint32_t step = begin_; step < witness_.schedule.size(); ++step) {
       const uint32_t index = witness_.schedule[step];
       why = one(index, meaning_ == Meaning::Prefix && step + 1 == witness_.schedule.size());
       if (why.empty()) continue;
-      const Event& e = trace_.events[index];
-      return Rejection{step, fmt::format("{}, {} (event {}): {}", trace::describe(trace_.threads[e.thread], trace_.sites[e.site]),
-                                         trace::kind_name(e.kind), index, why)};
+      return reject(step, index, why);
     }
     const auto last = static_cast<uint32_t>(witness_.schedule.size() - 1);
     if (alternate_ && !decided) return Rejection{last, "what the branch depends on is unknown here"};
@@ -71,7 +72,82 @@ class WitnessRun {
     return std::nullopt;
   }
 
+  // The first event of the recorded order that is not as the rules have it, synchronisation aside.
+  uint32_t recorded_until() {
+    const auto size = static_cast<uint32_t>(trace_.events.size());
+    for (uint32_t i = 0; i < size; ++i) {
+      const Event& e = trace_.events[i];
+      if (!in_its_place(i).empty() || !object_lives(i).empty()) return i;
+      if (reads(e)) {
+        if (!read(i, false).empty()) return i;
+        const auto leaf = leaves_.find(i);
+        if (leaf == leaves_.end() || leaf->second != (e.value & trace::width_mask(8u * e.size))) return i;
+      }
+      if (writes(e)) {
+        write(i);
+        if (e.expr && evaluate(e.expr) != ((e.kind == Kind::Rmw ? e.value2 : e.value) & trace::width_mask(trace_.exprs[e.expr].width))) return i;
+      }
+      if (decides(e) && !holds(e).empty()) return i;
+      ++position_[e.thread];
+    }
+    return size;
+  }
+
  private:
+  Rejection reject(uint32_t step, uint32_t index, const std::string& why) const {
+    const Event& e = trace_.events[index];
+    return {step, fmt::format("{}, {} (event {}): {}", trace::describe(trace_.threads[e.thread], trace_.sites[e.site]), trace::kind_name(e.kind), index, why)};
+  }
+
+  // A long beginning in the recorded order, with the recorded inputs: its values are known to be right.
+  std::optional<Rejection> begin_as_recorded() {
+    if (witness_.schedule.size() <= facts_.much || witness_.schedule[facts_.much] != facts_.much) return std::nullopt;
+    for (size_t i = 0; i < trace_.inputs.size(); ++i)
+      if (witness_.inputs[i].bytes != trace_.inputs[i].bytes) return std::nullopt;
+    std::call_once(facts_.recording_known, [&] { learn_recording(); });
+    recording_ = &facts_.recording;
+    const uint32_t most = std::min({recording_->holds_until, witness_.pair.read, static_cast<uint32_t>(witness_.schedule.size() - 1)});
+    while (begin_ < most && witness_.schedule[begin_] == begin_) ++begin_;
+    for (const CheckedRecording::Turn& turn : recording_->synchronisation) {
+      if (turn.event >= begin_) break;
+      position_[trace_.events[turn.event].thread] = turn.position;
+      if (std::string why = exited_ ? "the run is over" : synchronise(turn.event); !why.empty()) return reject(turn.event, turn.event, why);
+      ++position_[trace_.events[turn.event].thread];
+    }
+    for (size_t t = 0; t < position_.size(); ++t) {
+      const auto& events = facts_.threads[t];
+      position_[t] = static_cast<uint32_t>(std::lower_bound(events.begin(), events.end(), begin_) - events.begin());
+    }
+    return std::nullopt;
+  }
+
+  void learn_recording() const {
+    CheckedRecording& known = facts_.recording;
+    Witness as_it_was;
+    as_it_was.inputs = trace_.inputs;
+    known.holds_until = WitnessRun(trace_, facts_, as_it_was, Meaning::Prefix).recorded_until();
+    std::vector<uint32_t> position(trace_.threads.size(), 0);
+    for (uint32_t i = 0; i < trace_.events.size(); ++i) {
+      const Event& e = trace_.events[i];
+      if (synchronises(e)) known.synchronisation.push_back({i, position[e.thread]});
+      ++position[e.thread];
+      if (!writes(e) || e.size == 0) continue;
+      const uint64_t first = e.addr / 8, last = (e.addr + e.size - 1) / 8;
+      known.writes[{e.object, first}].push_back(i);
+      if (last != first) known.writes[{e.object, last}].push_back(i);
+    }
+    known.reads_until.assign(trace_.exprs.size(), 0);
+    for (size_t i = 1; i < trace_.exprs.size(); ++i) {
+      const trace::Expr& x = trace_.exprs[i];
+      uint32_t until = x.op == Op::Read ? static_cast<uint32_t>(x.value) + 1 : 0;
+      for (trace::ExprId child : {x.a, x.b, x.c}) until = std::max(until, known.reads_until[child]);
+      known.reads_until[i] = until;
+    }
+  }
+
+  // Whether the expression has the value that it had in the recording.
+  bool as_recorded(trace::ExprId id) const { return begin_ > 0 && recording_->reads_until[id] <= begin_; }
+
   std::string prepare() {
     if (witness_.schedule.empty()) return "the schedule is empty";
     for (uint32_t index : witness_.schedule)
@@ -154,6 +230,7 @@ class WitnessRun {
   Cell& cell(Place byte) {
     auto [it, fresh] = memory_.try_emplace(byte);
     if (!fresh) return it->second;
+    if (begin_ > 0 && recorded_write(byte, it->second)) return it->second;
     auto first = facts_.first_read.find(byte);
     if (first != facts_.first_read.end()) it->second = {first->second, true, kInitial};
     if (byte.first < trace_.objects.size()) {
@@ -163,6 +240,21 @@ class WitnessRun {
       if (offset < object.initial.size()) it->second = {object.initial[offset], true, kInitial};
     }
     return it->second;
+  }
+
+  // What the recording wrote there last before the witness left it.
+  bool recorded_write(Place byte, Cell& to) const {
+    const auto found = recording_->writes.find({byte.first, byte.second / 8});
+    if (found == recording_->writes.end()) return false;
+    const std::vector<uint32_t>& events = found->second;
+    for (auto it = std::lower_bound(events.begin(), events.end(), begin_); it != events.begin();) {
+      const Event& e = trace_.events[*--it];
+      if (byte.second - e.addr >= e.size) continue;
+      const uint64_t bits = e.kind == Kind::Rmw ? e.value2 : e.value;
+      to = {static_cast<uint8_t>(bits >> 8 * (byte.second - e.addr)), true, *it};
+      return true;
+    }
+    return false;
   }
 
   std::string read(uint32_t index, bool target) {
@@ -214,6 +306,7 @@ class WitnessRun {
 
   // Each node once: a read keeps its value for the rest of the execution.
   MaybeBits evaluate(trace::ExprId id) {
+    if (as_recorded(id)) return facts_.recorded[id];
     if (auto it = nodes_.find(id); it != nodes_.end()) return it->second;
     std::vector<trace::ExprId> stack{id};
     while (!stack.empty()) {
@@ -221,7 +314,7 @@ class WitnessRun {
       const trace::Expr& e = trace_.exprs[next];
       bool ready = true;
       for (trace::ExprId child : {e.a, e.b, e.c})
-        if (child && !nodes_.count(child)) ready = false, stack.push_back(child);
+        if (child && !as_recorded(child) && !nodes_.count(child)) ready = false, stack.push_back(child);
       if (!ready) continue;
       stack.pop_back();
       nodes_[next] = node(e);
@@ -240,7 +333,7 @@ class WitnessRun {
     const trace::ExprId child[3] = {e.a, e.b, e.c};
     for (int i = 0; i < 3; ++i) {
       if (!child[i]) continue;
-      const MaybeBits& bits = nodes_.at(child[i]);
+      const MaybeBits bits = as_recorded(child[i]) ? MaybeBits{facts_.recorded[child[i]]} : nodes_.at(child[i]);
       if (!bits || (e.op == Op::Opaque && *bits != facts_.recorded[child[i]])) return {};
       operand[i] = *bits, width[i] = trace_.exprs[child[i]].width;
     }
@@ -400,6 +493,8 @@ class WitnessRun {
   const bool alternate_;                               // the schedule ends with a branch
   std::vector<uint32_t> position_;                     // by thread
   bool exited_ = false, shown_ = false;
+  uint32_t begin_ = 0;                                 // so many events were as recorded, and not executed again
+  const CheckedRecording* recording_ = nullptr;        // if begin_ > 0
   ByPlace<Cell> memory_;
   std::unordered_map<uint32_t, uint64_t> leaves_;      // by read: what it gave, if known
   std::unordered_map<trace::ExprId, MaybeBits> nodes_;
@@ -416,7 +511,7 @@ class WitnessRun {
   std::unordered_map<uint32_t, uint32_t> arrived_;     // by barrier generation
 };
 
-Checker::Checker(const trace::Trace& trace) : trace_(trace), static_(std::make_unique<Static>(trace)) {}
+Checker::Checker(const trace::Trace& trace, uint32_t much) : trace_(trace), static_(std::make_unique<Static>(trace, much)) {}
 Checker::~Checker() = default;
 Checker::Checker(Checker&&) noexcept = default;
 

@@ -2,7 +2,8 @@
 //
 // It walks the schedule event by event with a concrete memory, lock, condition and semaphore state, evaluates expressions
 // with the values actually read along the way, and refuses at the first event that could not happen then and there. The
-// rules are those of docs/soundness.md. Linear in the schedule (times the size of the expressions it evaluates).
+// rules are those of docs/soundness.md. Linear in the schedule (times the size of the expressions it evaluates); the recorded order itself
+// is executed once, and a witness that begins with much of it goes on from there: only its synchronisation is followed again.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ struct Rejection {
 // Nothing: the witness is good. Set-up (memory at the start, objects, barrier groups) is computed once per trace.
 class Checker {
  public:
-  explicit Checker(const trace::Trace& trace);
+  // `much`: so many events in the recorded order at a witness's beginning are worth not being executed again.
+  explicit Checker(const trace::Trace& trace, uint32_t much = 4096);
   ~Checker();
   Checker(Checker&&) noexcept;
   std::optional<Rejection> check(const Witness& witness, Meaning meaning = Meaning::Prefix) const;

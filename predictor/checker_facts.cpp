@@ -60,8 +60,8 @@ struct Checker::Static::Pass {
   }
 };
 
-Checker::Static::Static(const trace::Trace& trace)
-    : recorded(trace::recorded_values(trace)), threads(trace.threads.size()), creator(trace.threads.size(), trace::kNone) {
+Checker::Static::Static(const trace::Trace& trace, uint32_t worth)
+    : recorded(trace::recorded_values(trace)), threads(trace.threads.size()), creator(trace.threads.size(), trace::kNone), much(worth) {
   Pass pass{*this};
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& e = trace.events[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,6 +19,18 @@ struct CheckedPlaceHash {
 template <typename T>
 using ByPlace = std::unordered_map<CheckedPlace, T, CheckedPlaceHash>;
 
+// The recorded order itself, as far as its values were found right. What begins as the recording did need not be executed again up to
+// where it leaves it: memory is then what the recording left there, and only synchronisation is followed.
+struct CheckedRecording {
+  struct Turn {
+    uint32_t event, position;                    // position in its thread
+  };
+  uint32_t holds_until = 0;                      // the first event that is not as the rules have it, or the trace's end
+  std::vector<Turn> synchronisation;
+  ByPlace<std::vector<uint32_t>> writes;         // by word of eight bytes
+  std::vector<uint32_t> reads_until;             // by expression: 1 + the last read that it depends on; 0: none
+};
+
 struct Checker::Static {
   // One generation of a barrier.
   struct Generation {
@@ -32,7 +45,7 @@ struct Checker::Static {
     uint32_t generation = trace::kNone;     // barrier: index into generations
   };
 
-  explicit Static(const trace::Trace& trace);
+  Static(const trace::Trace& trace, uint32_t much);
 
   std::vector<uint64_t> recorded;                // by expression
   std::vector<std::vector<uint32_t>> threads;    // by thread: its events
@@ -42,6 +55,9 @@ struct Checker::Static {
   std::unordered_map<uint32_t, Rank> rank;       // by event
   std::vector<Generation> generations;
   ByPlace<int64_t> start_count;                  // semaphores that nothing initialised
+  const uint32_t much;
+  mutable std::once_flag recording_known;        // for the first witness that begins with much of it
+  mutable CheckedRecording recording;
 
  private:
   struct Pass;
