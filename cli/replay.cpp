@@ -136,7 +136,7 @@ void check_program(const Subject& subject, bool any_build) {
   const trace::Test& test = subject.test;
   std::string binary = launch::find_program(test.program);
   if (binary.empty()) user_error("cannot replay {}: {}: no such file", subject.name, test.program);
-  if (const std::string why = launch::why_not_recorded(binary); !why.empty())
+  if (const std::string why = launch::why_not_recorded(binary, subject.tracer); !why.empty())
     user_error("cannot replay {}: {}", subject.name, why);
   if (test.build_id.empty() || any_build) return;
   std::string found = launch::build_id(binary);

@@ -82,7 +82,7 @@ std::string cannot_replay(const trace::Trace& trace) {
   std::error_code error;
   if (program.empty() || !fs::is_regular_file(program, error)) return fmt::format("{} is not there", program.empty() ? "the program" : program);
   try {
-    if (const std::string why = launch::why_not_recorded(program); !why.empty()) return why;
+    if (const std::string why = launch::why_not_recorded(program, trace.meta.recorder); !why.empty()) return why;
     if (!trace.meta.build_id.empty() && launch::build_id(program) != trace.meta.build_id)
       return fmt::format("{} has been rebuilt since", program);
   } catch (const UserError& e) {

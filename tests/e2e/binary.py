@@ -2,9 +2,11 @@
 """Programs as they are: compiled by gcc, recorded by Valgrind. The running example and its pairs, one instruction torn apart, names, C++, shared
 libraries, static programs, fork and exec, what passes through, divergence, what the tools say without semantics."""
 
+import bz2
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -407,6 +409,28 @@ def passes_through(tools, folder):
     check(checked.returncode == 0, checked.stdout + checked.stderr)
 
 
+def packaged(tools, folder):
+    """A multithreaded program of Debian's as it comes, looked up in PATH; its library stays the system's. Names need its -dbgsym."""
+    if not shutil.which("pbzip2"):
+        print("      pbzip2 is not installed: not tried")
+        return
+    tools = tools_of(tools)
+    content = b"".join(b"line %d of a file that is long enough for three blocks\n" % (i * i) for i in range(6000))
+    (folder / "in").write_bytes(content)
+    os.utime(folder / "in", (1000000000, 1000000000))  # it copies them
+    trace, _ = record(tools, folder, "pbzip2", "-k", "-q", "-p3", "-1", "-b1", "in")
+    check(bz2.decompress((folder / "in.bz2").read_bytes()) == content, "what it wrote is not what it read")
+    stats = run([tools.stem, "trace", "stats", trace]).stdout
+    check(re.search(r"^threads +7,", stats, re.M) and re.search(r"^  wait +[1-9]", stats, re.M), stats)
+    visible = int(re.search(r"of which (\d+)", stats)[1])
+    check(visible < 200000, f"{visible} events: libbz2 is not ours")
+    (folder / "in.bz2").unlink()
+    os.utime(folder / "in", (1000000000, 1000000000))
+    identical(tools, folder, trace)
+    found = analyze(tools, trace)
+    check(sum(p["state"] == "explicit" for p in found) > 50, f"{len(found)} pairs")
+
+
 def divergence(tools, folder):
     """A schedule that the program cannot follow is left, with where and why; the run goes on."""
     tools = tools_of(tools)
@@ -435,5 +459,5 @@ def without_semantics(tools, folder):
     check(re.search(r"Valgrind recorder.*3\.19", doctor.stdout), doctor.stdout)
 
 
-sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, cxx, shared_library, refusals, fork_and_exec, passes_through, divergence,
+sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, cxx, shared_library, refusals, fork_and_exec, passes_through, packaged, divergence,
                      without_semantics], sys.argv))

@@ -132,18 +132,40 @@ static void member(struct bin_text* text, const char* name, const char* value) {
   bin_text_add(text, ",");
 }
 
-void bin_write_meta(const char* recorder, const char* program, bin_argument argument) {
-  size_t size = 1 << 20;
-  char* buffer = stem_host_pages(size);
-  char path[8200], cwd[4096] = "";
-  struct bin_text text = {path, path + sizeof path};
-  bin_sys(SYS_getcwd, cwd, sizeof cwd, 0, 0);
-  if (program[0] != '/') { /* as the launcher gave it */
+static int has_slash(const char* s) {
+  while (*s && *s != '/') s++;
+  return *s == '/';
+}
+
+/* As it was found: a name alone is looked for where a shell does. */
+static void program_path(char* path, size_t size, const char* program, const char* cwd) {
+  const char* at = has_slash(program) ? 0 : stem_host_env("PATH");
+  while (at && *at) {
+    struct bin_text text = {path, path + size};
+    const char* end = at;
+    while (*end && *end != ':') end++;
+    while (at < end && text.at < text.end - 1) *text.at++ = *at++;
+    *text.at = 0;
+    bin_text_add(&text, "/");
+    bin_text_add(&text, program);
+    if (path[0] == '/' && bin_sys(SYS_access, path, 1 /* X_OK */, 0, 0) == 0) return;
+    at = *end ? end + 1 : end;
+  }
+  struct bin_text text = {path, path + size};
+  if (program[0] != '/') {
     bin_text_add(&text, cwd);
     bin_text_add(&text, "/");
   }
   bin_text_add(&text, program);
-  text = (struct bin_text){buffer, buffer + size};
+}
+
+void bin_write_meta(const char* recorder, const char* program, bin_argument argument) {
+  size_t size = 1 << 20;
+  char* buffer = stem_host_pages(size);
+  char path[8200], cwd[4096] = "";
+  bin_sys(SYS_getcwd, cwd, sizeof cwd, 0, 0);
+  program_path(path, sizeof path, program, cwd);
+  struct bin_text text = {buffer, buffer + size};
   bin_text_add(&text, "{");
   member(&text, "recorder", recorder);
   member(&text, "program", path);

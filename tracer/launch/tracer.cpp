@@ -105,7 +105,8 @@ std::vector<std::string> tracer_environment(Tracer tracer) {
   return {};
 }
 
-std::string why_not_recorded(const std::string& program) {
+std::string why_not_recorded(const std::string& program, const std::string& wanted) {
+  if (wanted == "valgrind" || wanted == "pin") return why_not(wanted == "pin" ? Tracer::Pin : Tracer::Valgrind, program);
   if (is_instrumented(program)) return "";
   if (!elf_facts(program).debug) return fmt::format("{} was not compiled with stem-cc, and has no debug information", program);
   return why_not(for_binaries(), program);

@@ -19,8 +19,8 @@ Tracer choose_tracer(const std::string& program, const std::string& wanted);
 std::vector<std::string> tracer_command(Tracer tracer);
 std::vector<std::string> tracer_environment(Tracer tracer);
 
-// Whether a run of the program leaves a trace; why not, in a sentence, else "".
-std::string why_not_recorded(const std::string& program);
+// Whether a run of the program leaves a trace; why not, in a sentence, else "". wanted: as for choose_tracer.
+std::string why_not_recorded(const std::string& program, const std::string& wanted = "");
 
 // What people call it.
 std::string tracer_name(Tracer tracer);

@@ -8,7 +8,8 @@
  * address is computed from rbp, rbp points into the frame. */
 #include "tracer/valgrind/tool.h"
 
-enum { PLAIN, FRAME /* stack pointer plus a constant */, WITHIN /* stack pointer plus something */, OF_THREAD /* thread pointer */ };
+enum { PLAIN, FRAME /* stack pointer plus a constant */, WITHIN /* stack pointer plus something */, OF_THREAD /* thread pointer */,
+       GUARD /* the word with which a function sees that its frame was written over; nobody writes it */ };
 
 struct block {
   IRSB *in, *out;
@@ -94,7 +95,7 @@ static Bool is_bookkeeping(Addr pc) {
 static Bool saves_frame_pointer(Addr pc) { return *(const UChar*)pc == 0x55; }
 
 static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExpr* guard) {
-  if (is_linkage(b, addr) || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
+  if (is_linkage(b, addr) || kind_of(b, addr) == GUARD || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
   if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 && data->Iex.Const.con->Ico.U64 == b->next)
     return; /* an indirect call pushes where it returns to */
   UInt flags = address_flags(b, addr);
@@ -125,6 +126,7 @@ static UInt sum_kind(struct block* b, IRExpr* x, IRExpr* y, Bool minus) {
   UInt k = kind_of(b, x), l = kind_of(b, y);
   if (k == PLAIN && l == PLAIN) return PLAIN;
   if (is_frame(k) && is_frame(l)) return PLAIN; /* a distance */
+  if (k == OF_THREAD && is_constant(y) && y->Iex.Const.con->Ico.U64 == 0x28) return GUARD;
   if (is_constant(y)) return k;
   if (is_constant(x) && !minus) return l;
   return is_frame(k) || is_frame(l) ? WITHIN : PLAIN;

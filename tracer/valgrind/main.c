@@ -31,8 +31,22 @@ static void take_stack(struct bin_thread* t, ThreadId tid) {
   t->writers = stem_host_pages(t->writer_bytes + 64);
 }
 
+/* Sixteen random bytes of the kernel's, from which the C library makes what it guards frames and jumps with: a replay has the
+ * same ones. They lie behind the arguments and the environment. */
+static void settle_guards(Addr sp) {
+  enum { END = 0, RANDOM = 25 };
+  UWord* at = (UWord*)sp;
+  at += 1 + at[0] + 1;
+  while (*at++) {
+  }
+  for (; at[0] != END; at += 2)
+    if (at[0] == RANDOM && stem_writable(at[1], 16))
+      for (UInt i = 0; i < 16; i++) ((UChar*)at[1])[i] = (UChar)(i * 37 + 11);
+}
+
 static void first_instruction(ThreadId tid) {
   if (tid == 1) {
+    settle_guards(VG_(get_SP)(tid));
     stem_write_meta();
     bin_init();
     struct bin_thread* t = bin.all[0];

@@ -10,6 +10,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "valgrind.h"
@@ -408,20 +409,24 @@ WRAP(int, clock_gettime, clockZugettime, (clock, out), clockid_t clock, struct t
   if (r == 0 && is_clock(clock)) advance(ra, out);
   return r;
 }
-WRAP(int, gettimeofday, gettimeofday, (out, zone), struct timeval* out, void* zone) {
+WRAP(int, gettimeofday, gettimeofday, (out, zone), struct timeval* out, struct timezone* zone) {
   struct answer a = {0, 0, ANSWER_TIME};
-  struct timeval tv = {0, 0};
-  if (busy || zone) return REAL2(fn, out, zone);
-  if (!ASK(FED, &tv, sizeof tv, &a)) {
+  struct {
+    struct timeval tv;
+    struct timezone zone;
+  } told = {{0, 0}, {0, 0}};
+  if (busy) return REAL2(fn, out, zone);
+  if (!ASK(FED, &told, sizeof told, &a)) {
     busy++;
-    a.value = REAL2(fn, &tv, 0);
+    a.value = REAL2(fn, &told.tv, &told.zone);
     busy--;
-    unsigned long all = (unsigned long)tv.tv_usec + ASK(SKIPPED, 0, 0, 0) / 1000;
-    tv.tv_sec += (time_t)(all / 1000000);
-    tv.tv_usec = (long)(all % 1000000);
+    unsigned long all = (unsigned long)told.tv.tv_usec + ASK(SKIPPED, 0, 0, 0) / 1000;
+    told.tv.tv_sec += (time_t)(all / 1000000);
+    told.tv.tv_usec = (long)(all % 1000000);
   }
-  ASK(TOLD, &tv, sizeof tv, &a);
-  move(ra, (char*)out, (const char*)&tv, sizeof tv);
+  ASK(TOLD, &told, sizeof told, &a);
+  if (out) move(ra, (char*)out, (const char*)&told.tv, sizeof told.tv);
+  if (zone) move(ra, (char*)zone, (const char*)&told.zone, sizeof told.zone);
   return (int)a.value;
 }
 WRAP(time_t, time, time, (out), time_t* out) {
