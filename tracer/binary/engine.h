@@ -22,6 +22,7 @@ enum {
   BIN_TRY = 1 << 1,
   BIN_TIMED = 1 << 2,
   BIN_TIMEOUT = 1 << 3,
+  BIN_SPURIOUS = 1 << 4,
   BIN_STACK = 1 << 5,
   BIN_ZEROED = 1 << 6,
   BIN_SERIAL = 1 << 7,
@@ -55,6 +56,8 @@ struct bin_thread {
   uint32_t timed_out, detached, joined, children, plan_index, defined;
   uint32_t creating, joining; /* inside pthread_create; inside the real pthread_join of a thread that has ended */
   uint32_t ending;            /* its End is yet to be granted */
+  uint32_t cancelled, cancel_wanted, cancel_disabled, cancel_async; /* cancelled: it may run for that at a cancellation point */
+  uint32_t yields;            /* one after the other, while nobody else could run */
   struct bin_pending pending;
   uint64_t granted_at, priority;
   /* condition variables and barriers */
@@ -161,6 +164,7 @@ void bin_outside_end(struct bin_thread* self, int operation);
 void bin_start(struct bin_thread* self); /* in the new thread, before its first instruction */
 void bin_end(struct bin_thread* self);
 void bin_finish(enum bin_outcome outcome, int code);
+int bin_skip_to_deadline(void);                                /* nobody can do anything before: 0 if there is none */
 void bin_looked(void);                                         /* a parked thread's time was up: look whether anybody can run */
 uint64_t bin_random(void);
 uint64_t bin_now(void); /* what the program's clocks say, CLOCK_MONOTONIC, ns */
@@ -244,6 +248,7 @@ enum bin_op {
   BIN_OPS
 };
 /* What a wrapper asks before and after the real call: see ops.def. */
+void bin_leave_robust(struct bin_thread* self, uint64_t head); /* a thread is about to end: the kernel's list of its robust mutexes */
 uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint64_t a, uint64_t b, uint64_t site);
 
 /* --- messages (message.c) ---------------------------------------------------------------------------------------------------------- */

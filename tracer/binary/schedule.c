@@ -127,7 +127,7 @@ static struct bin_thread* choose(struct bin_thread* asking) {
 }
 
 /* Nobody can do anything before the next deadline. */
-static int skip_to_deadline(void) {
+int bin_skip_to_deadline(void) {
   uint64_t first = 0, now = bin_now();
   for (uint32_t i = 0; i < bin.live_count; i++) {
     uint64_t at = bin.live[i]->state == BIN_PARKED ? bin.live[i]->pending.deadline : 0;
@@ -150,7 +150,7 @@ static void pass_token(struct bin_thread* asking) {
       case BIN_OVER: bin.mode = BIN_DEFAULT;
     }
   next = choose(asking);
-  if (!next && !bin.outside && skip_to_deadline()) next = choose(asking);
+  if (!next && !bin.outside && bin_skip_to_deadline()) next = choose(asking);
   if (next) return grant(next, distance(), asking);
   int parked = 0, hope = bin.outside != 0;
   for (uint32_t i = 0; i < bin.live_count; i++)

@@ -8,11 +8,17 @@
 
 #include "tracer/binary/engine.h"
 
-enum { KIND = 3, RECURSIVE = 1, ERRORCHECK = 2, ROBUST = 16, INHERIT = 32, PROTECT = 64 }; /* glibc's __kind */
+enum { KIND = 3, RECURSIVE = 1, ERRORCHECK = 2, ROBUST = 16, INHERIT = 32, PROTECT = 64, SHARED = 128 }; /* glibc's __kind */
 enum { WRITE_LOCKED = 2, READER_SHIFT = 3 };                                                /* glibc's __readers */
 enum { ONCE_RUNNING = 1, ONCE_DONE = 2 };
 
 static unsigned how(uint64_t b) { return b == 1 ? BIN_TRY : b == 2 ? BIN_TIMED : 0; }
+
+static int lives(int tid) {
+  for (uint32_t i = 0; i < bin.live_count; i++)
+    if (bin.live[i]->tid == tid) return 1;
+  return 0;
+}
 
 static int can_lock(struct bin_thread* t, uint64_t mutex) {
   const pthread_mutex_t* m = (const pthread_mutex_t*)mutex;
@@ -20,6 +26,7 @@ static int can_lock(struct bin_thread* t, uint64_t mutex) {
   if (kind & PROTECT) word &= 0x7ffff;
   if (kind & (ROBUST | INHERIT)) word &= 0x3fffffff;
   if (word == 0) return 1;
+  if ((kind & (ROBUST | SHARED)) == ROBUST && !lives((int)word)) return 1; /* its owner's End is recorded; the kernel takes it away */
   return ((kind & KIND) == RECURSIVE || (kind & KIND) == ERRORCHECK) && (m->__data.__owner & 0x3fffffff) == t->tid;
 }
 
@@ -39,8 +46,7 @@ static int can_write(struct bin_thread* t, uint64_t lock) {
 }
 
 static int can_take(struct bin_thread* t, uint64_t sem) {
-  (void)t;
-  return *(const volatile uint32_t*)sem > 0;
+  return *(const volatile uint32_t*)sem > 0 || t->cancelled;
 }
 
 static int can_enter(struct bin_thread* t, uint64_t once) {
@@ -56,18 +62,16 @@ static int can_guard(struct bin_thread* t, uint64_t guard) {
 
 static int is_woken(struct bin_thread* t, uint64_t cond) {
   (void)cond;
-  return t->waiting_on == 0;
+  return t->waiting_on == 0 || t->cancelled;
 }
 
 static int has_ended(struct bin_thread* t, uint64_t index) {
-  (void)t;
-  return bin.all[index]->state == BIN_ENDED;
+  return bin.all[index]->state == BIN_ENDED || t->cancelled;
 }
 
-static int never(struct bin_thread* t, uint64_t arg) {
-  (void)t;
+static int is_cancelled(struct bin_thread* t, uint64_t arg) {
   (void)arg;
-  return 0;
+  return t->cancelled != 0;
 }
 
 /* --- spinlocks: pthread_spin_init is another name of pthread_spin_unlock in glibc, so we need to know who holds what ------------- */
@@ -173,8 +177,9 @@ static void cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site
 
 static uint64_t cond_wake(struct bin_thread* self, uint64_t cond, uint64_t deadline, uint64_t site) {
   int timed_out = bin_visible(self, STEM_KIND_Wake, cond, site, is_woken, 0, deadline);
+  int cancelled = !timed_out && self->waiting_on != 0;
   self->waiting_on = 0;
-  bin_event(self, STEM_KIND_Wake, (deadline ? BIN_TIMED : 0) | (timed_out ? BIN_TIMEOUT : 0), cond, timed_out ? 0 : self->woken_by, site);
+  bin_event(self, STEM_KIND_Wake, (deadline ? BIN_TIMED : 0) | (timed_out ? BIN_TIMEOUT : cancelled ? BIN_SPURIOUS : 0), cond, timed_out ? 0 : self->woken_by, site);
   return (uint64_t)timed_out;
 }
 
@@ -212,7 +217,7 @@ static uint64_t join_before(struct bin_thread* self, uint64_t handle, uint64_t t
     self->joining = 1;
     return 0;
   }
-  bin_event(self, STEM_KIND_Yield, tries ? BIN_TRY : BIN_TIMED | BIN_TIMEOUT, 0, 0, site);
+  bin_event(self, STEM_KIND_Yield, tries ? BIN_TRY : deadline ? BIN_TIMED | BIN_TIMEOUT : 0, 0, 0, site);
   return 1;
 }
 
@@ -222,6 +227,55 @@ static void joined(struct bin_thread* self, uint64_t handle, uint64_t site) {
   if (!child || child->state != BIN_ENDED) return;
   child->joined = 1;
   bin_event(self, STEM_KIND_Join, 0, 0, child->index, site);
+}
+
+/* --- cancellation: at the points that block here (join, condition variables, semaphores, sleeps) and wherever the C library has one.
+ *     Asynchronous cancellation acts at the next of these as well. -------------------------------------------------------------------- */
+
+static void cancel(struct bin_thread* self, uint64_t handle, uint64_t site) {
+  bin_visible(self, STEM_KIND_Yield, 0, site, 0, 0, 0);
+  struct bin_thread* child = bin_thread_by_handle(handle);
+  if (child && child->state != BIN_ENDED) {
+    if (child->cancel_disabled) child->cancel_wanted = 1;
+    else child->cancelled = 1;
+  }
+  bin_event(self, STEM_KIND_Yield, 0, 0, 0, site);
+}
+
+static void cancel_state(struct bin_thread* self, int disabled) {
+  self->cancel_disabled = (uint32_t)disabled;
+  uint32_t wanted = self->cancelled | self->cancel_wanted;
+  self->cancelled = disabled ? 0 : wanted;
+  self->cancel_wanted = disabled ? wanted : 0;
+}
+
+/* --- waiting for nothing in particular ------------------------------------------------------------------------------------------- */
+
+/* Whoever yields wants somebody else to run. One that yields over and over while everybody else sleeps waits for one of them:
+ * their time comes. */
+static void yield(struct bin_thread* self, uint64_t deadline, uint64_t site) {
+  int alone = !deadline && !bin.outside;
+  for (uint32_t i = 0; alone && i < bin.live_count; i++) alone = bin.live[i] == self || !bin_is_enabled(bin.live[i]);
+  self->yields = alone ? self->yields + 1 : 0;
+  if (self->yields >= 100) {
+    self->yields = 0;
+    bin_skip_to_deadline();
+  }
+  if (bin.mode == BIN_DEFAULT && bin.countdown > 0) bin.operations += (uint64_t)(bin.granted - bin.countdown), bin.granted = bin.countdown = 0;
+  bin_visible(self, STEM_KIND_Yield, 0, site, deadline ? is_cancelled : 0, 0, deadline);
+  bin_event(self, STEM_KIND_Yield, deadline ? BIN_TIMED : 0, 0, 0, site);
+}
+
+/* The end of a thread gives its robust mutexes back, to be found inconsistent: told as the unlocking that it is. */
+void bin_leave_robust(struct bin_thread* self, uint64_t head) {
+  if (!bin.on) return;
+  for (uint64_t entry = *(const uint64_t*)head; entry && entry != head;) {
+    uint64_t at = entry & ~1ull; /* glibc marks those that inherit priorities */
+    uint64_t mutex = at - offsetof(pthread_mutex_t, __data.__list.__next);
+    entry = *(const uint64_t*)at;
+    bin_visible(self, STEM_KIND_Unlock, mutex, 0, 0, 0, 0);
+    bin_event(self, STEM_KIND_Unlock, 0, mutex, 0, 0);
+  }
 }
 
 /* --- once and guards -------------------------------------------------------------------------------------------------------------- */
@@ -268,7 +322,7 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_MUTEX_BEFORE:
       return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_lock, object, b);
     case BIN_MUTEX_LOCKED:
-      acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, how(b), object, a, a ? 0 : depth_of(object), site);
+      acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, how(b), object, a, a == 0 || a == EOWNERDEAD ? depth_of(object) : 0, site);
       return 0;
     case BIN_MUTEX_UNLOCKED: released(self, STEM_KIND_Unlock, 0, object, a, b - 1, site); return 0;
     case BIN_SPIN_BEFORE:
@@ -320,8 +374,8 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_ONCE_BEGIN: return once_begin(self, object, site);
     case BIN_ONCE_END:
       bin_visible(self, STEM_KIND_OnceEnd, object, site, 0, 0, 0);
-      *(volatile int*)object = ONCE_DONE;
-      bin_event(self, STEM_KIND_OnceEnd, 0, object, 0, site);
+      *(volatile int*)object = a ? ONCE_DONE : 0;
+      bin_event(self, STEM_KIND_OnceEnd, a ? 0 : BIN_TRY, object, 0, site); /* tried, not done */
       return 0;
     case BIN_GUARD_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_OnceBegin, object, site, can_guard, object, 0);
     case BIN_GUARD_TAKEN: bin_event(self, a ? STEM_KIND_OnceBegin : STEM_KIND_OncePass, 0, object, 0, site); return 0;
@@ -338,12 +392,18 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
       bin_event(self, STEM_KIND_Detach, 0, 0, child->index, site);
       return 0;
     }
-    case BIN_YIELD:
-      /* Whoever yields wants somebody else to run. */
-      if (bin.mode == BIN_DEFAULT && bin.countdown > 0) bin.operations += (uint64_t)(bin.granted - bin.countdown), bin.granted = bin.countdown = 0;
-      bin_visible(self, STEM_KIND_Yield, 0, site, b ? never : 0, 0, b);
-      bin_event(self, STEM_KIND_Yield, b ? BIN_TIMED : 0, 0, 0, site);
-      return 0;
+    case BIN_CANCEL: cancel(self, object, site); return 0;
+    case BIN_CANCEL_STATE: cancel_state(self, a != 0); return 0;
+    case BIN_CANCEL_TYPE: {
+      uint32_t before = self->cancel_async;
+      self->cancel_async = a != 0;
+      if (self->cancel_async && !before) bin_note("asynchronous cancellation is delayed to the thread's next cancellation point while STEM records");
+      return before;
+    }
+    case BIN_CANCELLED:
+      if (self->cancelled && a) bin_event(self, STEM_KIND_Yield, 0, 0, 0, site);
+      return self->cancelled;
+    case BIN_YIELD: yield(self, b, site); return self->cancelled && (b || self->cancel_async);
     case BIN_ALLOCATED:
     case BIN_FREE:
     case BIN_READ_RANGE:

@@ -195,7 +195,7 @@ ADDRINT once(Call& c) {
   PIN_CallApplicationFunction(c.context, c.tid, CALLINGSTD_DEFAULT, reinterpret_cast<AFUNPTR>(c.a[1]), 0,
                               PIN_PARG(void), PIN_PARG_END());
   c.thread = enter(c.tid);
-  ask(c, BIN_ONCE_END, c.a[0], 0, 0);
+  ask(c, BIN_ONCE_END, c.a[0], 1, 0);
   return 0;
 }
 

@@ -64,7 +64,10 @@ static void thread_ends(ThreadId tid) {
   stem_host_thread_gone();
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   if (!t || !bin.on) return;
-  if (t->state == BIN_RUNNING || t->state == BIN_OUTSIDE) bin_end(t);
+  if (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE) return;
+  uint64_t head = 0, size = 0;
+  if (t == bin.holder && bin_sys(SYS_get_robust_list, 0, &head, &size, 0) == 0 && head && stem_readable(head, 8)) bin_leave_robust(t, head);
+  bin_end(t);
 }
 
 /* --- system calls: one that may block gives the token up ------------------------------------------------------------------------- */
@@ -197,6 +200,10 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
       return True;
     }
     default: break;
+  }
+  if (op == BIN_YIELD && args[2]) {
+    struct module* m = stem_module_at(args[4] - 1);
+    if (!m || !m->seen) return True;
   }
   if (op <= BIN_RW_UNLOCKED && stem_is_internal(args[1], args[4])) return True; /* the real call does it alone */
   *ret = bin_call(t, (enum bin_op)op, args[1], args[2], args[3], stem_site_of(tid, args[4]));

@@ -180,6 +180,7 @@ static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_
   int r = pthread_mutex_lock(m);
   ASK(MUTEX_LOCKED, m, r, 0);
   busy--;
+  if (ASK(CANCELLED, 0, 0, 0)) pthread_testcancel();
   return r ? r : timed_out ? ETIMEDOUT : 0;
 }
 
@@ -224,6 +225,7 @@ WRAP(int, sem_init, semZuinit, (s, shared, value), sem_t* s, int shared, unsigne
 }
 WRAP(int, sem_wait, semZuwait, (s), sem_t* s) {
   ASK(SEM_BEFORE, s, 0, 0);
+  if (ASK(CANCELLED, 0, 1, 0)) pthread_testcancel();
   return sem_result(ra, s, REAL1(fn, s), 0);
 }
 WRAP(int, sem_trywait, semZutrywait, (s), sem_t* s) {
@@ -233,11 +235,13 @@ WRAP(int, sem_trywait, semZutrywait, (s), sem_t* s) {
 WRAP(int, sem_timedwait, semZutimedwait, (s, t), sem_t* s, const struct timespec* t) {
   if (bad_time(t)) return REAL2(fn, s, t);
   if (ASK(SEM_BEFORE, s, 0, deadline(CLOCK_REALTIME, t))) return errno = ETIMEDOUT, sem_result(ra, s, -1, 2);
+  if (ASK(CANCELLED, 0, 1, 0)) pthread_testcancel();
   return sem_result(ra, s, REAL2(fn, s, t), 2);
 }
 WRAP(int, sem_clockwait, semZuclockwait, (s, clock, t), sem_t* s, clockid_t clock, const struct timespec* t) {
   if (bad_time(t)) return REAL3(fn, s, clock, t);
   if (ASK(SEM_BEFORE, s, 0, deadline(clock, t))) return errno = ETIMEDOUT, sem_result(ra, s, -1, 2);
+  if (ASK(CANCELLED, 0, 1, 0)) pthread_testcancel();
   return sem_result(ra, s, REAL3(fn, s, clock, t), 2);
 }
 WRAP(int, sem_post, semZupost, (s), sem_t* s) {
@@ -255,12 +259,25 @@ WRAP(int, barrier_wait, pthreadZubarrierZuwait, (b), pthread_barrier_t* b) {
   return ASK(BARRIER_WAIT, b, 0, 0) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }
 
+/* An exception or a cancellation that leaves the initialiser leaves it undone. The unwinder is there when either happens; where it is
+ * not, nobody asks for its part in this. */
+__asm__(".weak __gcc_personality_v0");
+struct once_run {
+  pthread_once_t* once;
+  unsigned long ra;
+};
+static void once_left(struct once_run* run) {
+  unsigned long ra = run->ra;
+  if (run->once) ASK(ONCE_END, run->once, 0, 0);
+}
+
 WRAP(int, once, pthreadZuonce, (once, initialise), pthread_once_t* once, void (*initialise)(void)) {
   UNLESS_SCHEDULED(REAL2(fn, once, initialise));
-  if (ASK(ONCE_BEGIN, once, 0, 0)) {
-    initialise();
-    ASK(ONCE_END, once, 0, 0);
-  }
+  if (!ASK(ONCE_BEGIN, once, 0, 0)) return 0;
+  __attribute__((cleanup(once_left))) struct once_run run = {once, ra};
+  initialise();
+  run.once = 0;
+  ASK(ONCE_END, once, 1, 0);
   return 0;
 }
 
@@ -308,7 +325,9 @@ WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out,
 }
 
 static int join(OrigFn fn, unsigned long ra, pthread_t thread, void** result, int tries, uint64_t until) {
-  switch (ASK(JOIN_BEFORE, thread, tries, until)) {
+  unsigned long failed = ASK(JOIN_BEFORE, thread, tries, until);
+  if (failed == 1 && ASK(CANCELLED, 0, 0, 0)) pthread_testcancel();
+  switch (failed) {
     case 1: return tries ? EBUSY : ETIMEDOUT;
     case 2: return tries || until ? EINVAL : REAL2(fn, thread, result); /* not one that we know */
     default: break;
@@ -333,14 +352,47 @@ WRAP(int, detach, pthreadZudetach, (thread), pthread_t thread) {
   return REAL1(fn, thread);
 }
 
+/* 0: a yield. */
+static void sleep_until(unsigned long ra, uint64_t deadline) {
+  if (ASK(YIELD, 0, 0, deadline)) pthread_testcancel();
+}
+
 int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, sched_yield)(void);
 int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, sched_yield)(void) {
   HERE;
-  ASK(YIELD, 0, 0, 0);
+  sleep_until(ra, 0);
+  return 0;
+}
+/* Others may run here: a loop around it is a way of waiting. */
+void I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, pthread_testcancel)(void);
+void I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, pthread_testcancel)(void) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  if (!busy) ASK(YIELD, 0, 1, 0); /* the C library tests in many places: no news in that */
+  CALL_FN_v_v(fn);
+}
+WRAP(int, cancel, pthreadZucancel, (thread), pthread_t thread) {
+  ASK(CANCEL, thread, 0, 0);
+  return REAL1(fn, thread);
+}
+WRAP(int, setcancelstate, pthreadZusetcancelstate, (state, old), int state, int* old) {
+  int before = 0, r = REAL2(fn, state, &before);
+  if (r) return r;
+  if (old) move(ra, (char*)old, (const char*)&before, sizeof *old);
+  ASK(CANCEL_STATE, 0, state == PTHREAD_CANCEL_DISABLE, 0);
+  return 0;
+}
+/* It would strike between an event and what it tells of. */
+WRAP(int, setcanceltype, pthreadZusetcanceltype, (type, old), int type, int* old) {
+  UNLESS_SCHEDULED(REAL2(fn, type, old));
+  if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
+  int before = ASK(CANCEL_TYPE, 0, type == PTHREAD_CANCEL_ASYNCHRONOUS, 0) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+  if (old) move(ra, (char*)old, (const char*)&before, sizeof *old);
   return 0;
 }
 static int sleep_for(unsigned long ra, uint64_t time) {
-  ASK(YIELD, 0, 0, nanoseconds(CLOCK_MONOTONIC) + time);
+  sleep_until(ra, nanoseconds(CLOCK_MONOTONIC) + time);
   return 0;
 }
 WRAP(int, nanosleep, nanosleep, (t, left), const struct timespec* t, struct timespec* left) {
@@ -352,7 +404,7 @@ WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t 
   if (bad_time(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return REAL4(fn, clock, flags, t, left);
   UNLESS_SCHEDULED(REAL4(fn, clock, flags, t, left));
   if (flags & TIMER_ABSTIME) {
-    ASK(YIELD, 0, 0, deadline(clock, t));
+    sleep_until(ra, deadline(clock, t));
     return 0;
   }
   return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);

@@ -1,6 +1,5 @@
 // pthread_cancel of a thread that waits: handled (it ends, its cleanup runs) or refused with a message, never hung.
 // STDOUT: ^cleaned 1 cancelled 1\n$
-// BINARY: no, cancellation is not modelled
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

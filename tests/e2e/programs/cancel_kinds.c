@@ -1,5 +1,4 @@
 // Cancellation: at every kind of wait, deferred while disabled, asynchronous, by pthread_testcancel; cleanups and keys run.
-// BINARY: no, cancellation is not modelled there
 // CASE usual:
 // ARGS: 0
 // STDOUT: ^cancelled 6 of 7 cleaned 6 keys 6 disabled 1\n$

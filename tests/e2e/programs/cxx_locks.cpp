@@ -1,5 +1,4 @@
 // std::shared_mutex, timed and recursive mutexes, scoped_lock over several, condition_variable_any, call_once that throws first.
-// BINARY: no, an exception that leaves pthread_once is not seen there
 // FLAGS: -std=c++17
 // STDOUT: ^40 torn 0 tries 2 done 1 late 1 1 deep 3 woken 1 try 0 1\n$
 // EVENT: rdlock table

@@ -1,5 +1,4 @@
 // Robust mutexes: an owner that ended leaves EOWNERDEAD to the next, who repairs it or gives it up. Priority kinds beside.
-// BINARY: no, an owner that ends is not seen to release there
 // STDOUT: ^dead 130 whole 0 again 130 given up 131 inherit 0 0\n$
 // EVENT: main/1 lock shared
 // EVENT: main lock shared

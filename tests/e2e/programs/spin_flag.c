@@ -1,5 +1,4 @@
 // Spin loops on a plain variable, with and without sched_yield, end because a thread that re-reads the same value yields.
-// BINARY: no, a thread that spins while another sleeps spins for as long as that sleeps there
 // STDOUT: ^done 3\n$
 // OPT: -O0 -O1
 #include <pthread.h>
