@@ -1,16 +1,18 @@
 /* Memory accesses without semantics: which reads hold, and what writes depend on (docs/architecture.md).
  *
- * All earlier reads of the thread are pinned before its next branch, synchronisation, allocation, external call, and before an
- * access whose address may depend on them. A write before that carries an opaque expression over them. Most reads are pinned
- * before the thread does anything else: then a bit in the read's own record says so, and no expression is made. Otherwise a
- * read is a leaf and its pin a record of its own, because what comes between does not need the read to keep its value. */
+ * All earlier reads of the thread are pinned before its next branch, synchronisation, allocation, external call, and
+ * before an access whose address may depend on them. A write before that carries an opaque expression over them. Most
+ * reads are pinned before the thread does anything else: then a bit in the read's own record says so, and no expression
+ * is made. Otherwise a read is a leaf and its pin a record of its own, because what comes between does not need the
+ * read to keep its value. */
 #include "tracer/binary/engine.h"
 
 static uint32_t new_id(struct bin_thread* t) { return t->next_id++; }
 
 void bin_read(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t value, uint64_t site, unsigned aux) {
   if (__builtin_expect(t->unpinned_count == BIN_MAX_UNPINNED, 0)) bin_pin_all(t, site);
-  struct stem_rec* r = bin_append(stem_head(STEM_KIND_Read, size | aux | STEM_AUX_LEAF, addr), value, 0, (uint32_t)site);
+  struct stem_rec* r =
+      bin_append(stem_head(STEM_KIND_Read, size | aux | STEM_AUX_LEAF, addr), value, 0, (uint32_t)site);
   uint32_t n = t->unpinned_count++;
   t->unpinned[n] = new_id(t);
   t->unpinned_value[n] = value;
@@ -31,7 +33,8 @@ void bin_pin_all(struct bin_thread* t, uint64_t site) {
     }
     t->last_read = 0;
   }
-  for (uint32_t i = 0; i < n; i++) bin_append(stem_head(STEM_KIND_Pin, 0, 0), t->unpinned_value[i], t->unpinned[i], (uint32_t)site);
+  for (uint32_t i = 0; i < n; i++)
+    bin_append(stem_head(STEM_KIND_Pin, 0, 0), t->unpinned_value[i], t->unpinned[i], (uint32_t)site);
   t->unpinned_count = t->combined_count = 0;
 }
 
@@ -45,7 +48,8 @@ static uint32_t depends(struct bin_thread* t, unsigned width, uint64_t value) {
   uint32_t n = t->unpinned_count;
   if (n == 0) return 0;
   if (t->combined_count == 0) t->combined = t->unpinned[0], t->combined_count = 1;
-  for (; t->combined_count + 1 < n; t->combined_count++) t->combined = opaque(t, 1, 0, t->combined, t->unpinned[t->combined_count]);
+  for (; t->combined_count + 1 < n; t->combined_count++)
+    t->combined = opaque(t, 1, 0, t->combined, t->unpinned[t->combined_count]);
   return opaque(t, width, value, t->combined, t->combined_count < n ? t->unpinned[n - 1] : 0);
 }
 
@@ -56,7 +60,8 @@ void bin_write(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t valu
 }
 
 /* pinned: a compare-and-swap that succeeded; the caller has pinned what came before it. */
-void bin_rmw(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t old, uint64_t now, uint64_t site, int pinned) {
+void bin_rmw(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t old, uint64_t now, uint64_t site,
+             int pinned) {
   unsigned aux = size | STEM_AUX_ATOMIC;
   uint32_t expr = 0;
   if (pinned) {
@@ -74,7 +79,8 @@ void bin_rmw(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t old, u
   t->since_branch = 1;
 }
 
-/* Loops that do nothing others could see are no news: a branch is recorded when the thread did something since the last one. */
+/* Loops that do nothing others could see are no news: a branch is recorded when the thread did something since the last
+ * one. */
 void bin_branch(struct bin_thread* t, uint64_t site, int taken) {
   bin_pin(t, site);
   if (!t->since_branch) return;
@@ -99,7 +105,8 @@ void bin_read_range(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t
     n = piece(addr, size);
     if (bin_private(t, addr, n, 0, site, sp)) continue;
     bin_visible(t, STEM_KIND_Read, addr, site, 0, 0, 0);
-    t->last_event = bin_append(stem_head(STEM_KIND_Read, n | STEM_AUX_PINNED, addr), bytes_at(addr, n), 0, (uint32_t)site);
+    t->last_event =
+        bin_append(stem_head(STEM_KIND_Read, n | STEM_AUX_PINNED, addr), bytes_at(addr, n), 0, (uint32_t)site);
     t->since_branch = 1;
   }
 }

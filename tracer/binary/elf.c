@@ -1,5 +1,5 @@
-/* What a module's file says of itself: symbols, debug information in it or where Debian's -dbgsym packages put it. Read from the
- * disk, because sections are not in memory; a few reads when a module is seen first. */
+/* What a module's file says of itself: symbols, debug information in it or where Debian's -dbgsym packages put it. Read
+ * from the disk, because sections are not in memory; a few reads when a module is seen first. */
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -41,7 +41,8 @@ struct bin_elf bin_elf(const char* path) {
   if (fd < 0) return facts;
   if (read_at(fd, &header, sizeof header, 0) && header.e_shstrndx < header.e_shnum &&
       read_at(fd, &names, sizeof names, header.e_shoff + header.e_shstrndx * sizeof names))
-    for (unsigned i = 0; i < header.e_shnum && read_at(fd, &section, sizeof section, header.e_shoff + i * sizeof section); i++) {
+    for (unsigned i = 0;
+         i < header.e_shnum && read_at(fd, &section, sizeof section, header.e_shoff + i * sizeof section); i++) {
       char name[20] = "";
       uint64_t left = section.sh_name < names.sh_size ? names.sh_size - section.sh_name : 0;
       read_at(fd, name, left < sizeof name - 1 ? left : sizeof name - 1, names.sh_offset + section.sh_name);

@@ -1,10 +1,12 @@
-/* What recorders of unmodified binaries share: the stream of records, the scheduler, the rule that pins reads, the model of
- * pthread calls. The Valgrind tool and the Pin tool are thin around it: they see instructions and calls, and tell.
+/* What recorders of unmodified binaries share: the stream of records, the scheduler, the rule that pins reads, the
+ * model of pthread calls. The Valgrind tool and the Pin tool are thin around it: they see instructions and calls, and
+ * tell.
  *
- * Ground rules. C without any library and without thread-local storage; every function is called by the thread that runs, under
- * the host's one lock, so nothing here is concurrent. A thread that has to wait calls stem_host_block(), which gives that lock
- * up. Threads run one at a time: `bin.holder` has the token, everybody else is parked at what it is about to do (`pending`),
- * outside in a system call, or ended. A switch happens just before a visible operation and nowhere else.
+ * Ground rules. C without any library and without thread-local storage; every function is called by the thread that
+ * runs, under the host's one lock, so nothing here is concurrent. A thread that has to wait calls stem_host_block(),
+ * which gives that lock up. Threads run one at a time: `bin.holder` has the token, everybody else is parked at what it
+ * is about to do (`pending`), outside in a system call, or ended. A switch happens just before a visible operation and
+ * nowhere else.
  *
  * A site is the address of an instruction (of a call: of its last byte). */
 #ifndef STEM_TRACER_BINARY_ENGINE_H
@@ -42,28 +44,30 @@ typedef int (*bin_enabled)(struct bin_thread* t, uint64_t arg); /* pure */
 struct bin_pending {
   bin_enabled enabled; /* 0: always */
   uint64_t arg, addr, site;
-  uint64_t deadline;   /* stem_host_now(); 0: none */
+  uint64_t deadline; /* stem_host_now(); 0: none */
   uint8_t kind;
-  uint8_t arriving;    /* no operation yet: it only wants the token back */
+  uint8_t arriving; /* no operation yet: it only wants the token back */
 };
 
 struct bin_thread {
-  uint32_t go;         /* futex: 1 when it may run */
+  uint32_t go; /* futex: 1 when it may run */
   uint32_t index, parent, state;
-  int host;            /* the host's number of it */
-  int tid;             /* the kernel's */
-  uint64_t handle;     /* pthread_t */
+  int host;        /* the host's number of it */
+  int tid;         /* the kernel's */
+  uint64_t handle; /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
   uint32_t creating, joining; /* inside pthread_create; inside the real pthread_join of a thread that has ended */
   uint32_t ending;            /* its End is yet to be granted */
-  uint32_t cancelled, cancel_wanted, cancel_disabled, cancel_async; /* cancelled: it may run for that at a cancellation point */
-  uint32_t yields;            /* one after the other, while nobody else could run */
+  uint32_t cancelled, cancel_wanted, cancel_disabled,
+      cancel_async; /* cancelled: it may run for that at a cancellation point */
+  uint32_t yields;  /* one after the other, while nobody else could run */
   struct bin_pending pending;
   uint64_t granted_at, priority;
   /* condition variables and barriers */
   uint64_t waiting_on, wait_order, generation;
   uint32_t woken_by;
-  /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of them */
+  /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of
+   * them */
   uint32_t next_id, unpinned_count, combined, combined_count;
   uint32_t unpinned[BIN_MAX_UNPINNED];
   uint64_t unpinned_value[BIN_MAX_UNPINNED];
@@ -71,9 +75,9 @@ struct bin_thread {
   uint32_t since_branch;                   /* events since the last branch */
   /* its stack (stack.c) */
   uint64_t stack_low, stack_high;
-  uint64_t marks[64];  /* what lies above the last one may be known to others */
+  uint64_t marks[64]; /* what lies above the last one may be known to others */
   uint32_t mark_count;
-  uint32_t* writers;   /* who wrote each four bytes that are still private */
+  uint32_t* writers; /* who wrote each four bytes that are still private */
   uint64_t writer_bytes;
   uint64_t start;                   /* its function */
   const struct stem_plan_item* fed; /* the last answer that it was given (answers.c) */
@@ -86,7 +90,7 @@ struct bin {
   struct stem_rec *cursor, *limit; /* of the present chunk; the collector reads the copy in the mapping */
   int64_t countdown;               /* visible operations left before the scheduler is asked */
   struct bin_thread *holder, *writer;
-  int on;                          /* 1 while operations are scheduled and recorded */
+  int on; /* 1 while operations are scheduled and recorded */
   enum bin_mode mode;
   uint64_t operations;
   int64_t granted;
@@ -100,41 +104,45 @@ struct bin {
 };
 extern struct bin bin;
 
-/* --- what a host provides ------------------------------------------------------------------------------------------------- */
+/* --- what a host provides
+ * ------------------------------------------------------------------------------------------------- */
 
-void stem_host_block(struct bin_thread* self, uint64_t until); /* gives the lock up until self->go, `until` passed (0: never) or 100 ms */
+void stem_host_block(struct bin_thread* self,
+                     uint64_t until); /* gives the lock up until self->go, `until` passed (0: never) or 100 ms */
 void stem_host_wake(struct bin_thread* t);
 void stem_host_exit(int code) __attribute__((noreturn));
-void* stem_host_pages(size_t bytes);                           /* zeroed, touched only when used */
-uint64_t stem_host_now(void);                                  /* CLOCK_MONOTONIC, ns */
-uint64_t stem_host_key(uint64_t site);                         /* trace/code_key.h of the module it lies in; 0: none */
-void* stem_host_share(int fd, size_t bytes);                   /* a shared mapping that the program does not see; 0: failed */
-int stem_host_hide_fd(int fd);                                 /* the same file, open until the end, where the program does not look */
-const char* stem_host_env(const char* name);                   /* 0: not set */
+void* stem_host_pages(size_t bytes);         /* zeroed, touched only when used */
+uint64_t stem_host_now(void);                /* CLOCK_MONOTONIC, ns */
+uint64_t stem_host_key(uint64_t site);       /* trace/code_key.h of the module it lies in; 0: none */
+void* stem_host_share(int fd, size_t bytes); /* a shared mapping that the program does not see; 0: failed */
+int stem_host_hide_fd(int fd);               /* the same file, open until the end, where the program does not look */
+const char* stem_host_env(const char* name); /* 0: not set */
 
-/* --- starting (launch.c), the system (system.c) ------------------------------------------------------------------------------ */
+/* --- starting (launch.c), the system (system.c)
+ * ------------------------------------------------------------------------------ */
 
-typedef const char* (*bin_argument)(int index);                /* 0 after the last */
-void bin_launch(const char* program);                          /* reads the plan, starts the collector; fails for good or returns */
+typedef const char* (*bin_argument)(int index); /* 0 after the last */
+void bin_launch(const char* program);           /* reads the plan, starts the collector; fails for good or returns */
 void bin_write_meta(const char* recorder, const char* program, bin_argument argument);
 int bin_is_system(const char* path);
 struct bin_elf {
   int symbols, debug;
 };
-struct bin_elf bin_elf(const char* path);                       /* of a file (elf.c) */
-int bin_is_file(uint64_t fd);                                   /* a regular one */
+struct bin_elf bin_elf(const char* path);                            /* of a file (elf.c) */
+int bin_is_file(uint64_t fd);                                        /* a regular one */
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 
-/* --- records (stream.c) ------------------------------------------------------------------------------------------------------ */
+/* --- records (stream.c)
+ * ------------------------------------------------------------------------------------------------------ */
 
-int bin_open(void* mapping, uint32_t pid);                     /* the memory of trace/raw.h */
+int bin_open(void* mapping, uint32_t pid); /* the memory of trace/raw.h */
 struct stem_control* bin_control(void);
 void bin_next_chunk(void);
 void bin_blob(enum stem_blob what, const void* bytes, uint64_t length);
-void bin_close(int wait);                                      /* hands everything to the collector */
-void bin_forget(void);                                         /* a forked child: nothing of it is recorded */
+void bin_close(int wait); /* hands everything to the collector */
+void bin_forget(void);    /* a forked child: nothing of it is recorded */
 void bin_module(const char* path, uint64_t bias, uint64_t begin, uint64_t size);
-void bin_publish(void);                                        /* the cursor, where the collector looks */
+void bin_publish(void); /* the cursor, where the collector looks */
 extern struct stem_hot* bin_hot;
 
 static inline struct stem_rec* bin_append(uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
@@ -150,13 +158,14 @@ static inline struct stem_rec* bin_append(uint64_t head, uint64_t value, uint32_
 }
 void bin_event(struct bin_thread* t, unsigned kind, unsigned flags, uint64_t addr, uint64_t value, uint64_t site);
 
-/* --- the scheduler (schedule.c, guided.c) ------------------------------------------------------------------------------------ */
+/* --- the scheduler (schedule.c, guided.c)
+ * ------------------------------------------------------------------------------------ */
 
-void bin_init(void);                                           /* main is there and runs */
+void bin_init(void); /* main is there and runs */
 struct bin_thread* bin_thread_new(struct bin_thread* parent);
-void bin_thread_undo(struct bin_thread* t);                    /* the one made last: it was not created after all */
+void bin_thread_undo(struct bin_thread* t); /* the one made last: it was not created after all */
 void bin_thread_define(struct bin_thread* t);
-struct bin_thread* bin_thread_by_host(int host);               /* a live one */
+struct bin_thread* bin_thread_by_host(int host); /* a live one */
 struct bin_thread* bin_thread_by_handle(uint64_t handle);
 int bin_ask(struct bin_thread* self, const struct bin_pending* pending);
 void bin_outside_begin(struct bin_thread* self);
@@ -164,14 +173,14 @@ void bin_outside_end(struct bin_thread* self, int operation);
 void bin_start(struct bin_thread* self); /* in the new thread, before its first instruction */
 void bin_end(struct bin_thread* self);
 void bin_finish(enum bin_outcome outcome, int code);
-int bin_skip_to_deadline(void);                                /* nobody can do anything before: 0 if there is none */
-void bin_looked(void);                                         /* a parked thread's time was up: look whether anybody can run */
+int bin_skip_to_deadline(void); /* nobody can do anything before: 0 if there is none */
+void bin_looked(void);          /* a parked thread's time was up: look whether anybody can run */
 uint64_t bin_random(void);
 uint64_t bin_now(void); /* what the program's clocks say, CLOCK_MONOTONIC, ns */
 
 /* 0: the operation may be done; 1: its deadline passed first. */
-static inline int bin_visible(struct bin_thread* self, unsigned kind, uint64_t addr, uint64_t site, bin_enabled enabled, uint64_t arg,
-                              uint64_t deadline) {
+static inline int bin_visible(struct bin_thread* self, unsigned kind, uint64_t addr, uint64_t site, bin_enabled enabled,
+                              uint64_t arg, uint64_t deadline) {
   if (__builtin_expect(bin.countdown > 0, 1) && (!enabled || enabled(self, arg))) {
     bin.countdown--;
     return 0;
@@ -191,15 +200,17 @@ void bin_guided_give_up(const char* why);
 uint32_t bin_plan_thread(const char* path);
 int bin_is_enabled(struct bin_thread* t);
 
-/* --- the plan (plan.c) -------------------------------------------------------------------------------------------------------- */
+/* --- the plan (plan.c)
+ * -------------------------------------------------------------------------------------------------------- */
 
 void bin_plan(const void* bytes, size_t size);
 const struct stem_plan_item* bin_plan_next(enum stem_plan_type type, const struct stem_plan_item* after);
-const char* bin_option(const char* key);                       /* 0: not there */
+const char* bin_option(const char* key); /* 0: not there */
 uint64_t bin_option_number(const char* key, uint64_t otherwise);
 
-/* --- memory (access.c, stack.c) --------------------------------------------------------------------------------------------------
- * The caller has been granted the operation by bin_visible. */
+/* --- memory (access.c, stack.c)
+ * -------------------------------------------------------------------------------------------------- The caller has
+ * been granted the operation by bin_visible. */
 
 void bin_read(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t value, uint64_t site, unsigned aux);
 void bin_write(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t value, uint64_t site, unsigned aux);
@@ -218,13 +229,14 @@ void bin_fill(struct bin_thread* t, uint64_t to, unsigned byte, uint64_t size, u
 int bin_private(struct bin_thread* t, uint64_t addr, unsigned size, int write, uint64_t site, uint64_t sp);
 /* An address of the stack gets into a register or memory: from now on what lies above it may be known to others. */
 void bin_escape(struct bin_thread* t, uint64_t addr, uint64_t sp, uint64_t site);
-uint64_t stem_host_frame(uint64_t site, uint64_t sp);          /* the canonical frame address there, now; 0: unknown */
+uint64_t stem_host_frame(uint64_t site, uint64_t sp); /* the canonical frame address there, now; 0: unknown */
 int stem_host_same_function(uint64_t site, uint64_t other);
 
 void bin_written(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t site,
                  uint64_t sp); /* a system call did it */
 
-/* --- answers of the outside world (answers.c) ----------------------------------------------------------------------------------- */
+/* --- answers of the outside world (answers.c)
+ * ----------------------------------------------------------------------------------- */
 
 enum bin_answer_kind {
 #define BIN_ANSWER(name, text) BIN_ANSWER_##name,
@@ -240,7 +252,8 @@ int bin_fed(struct bin_thread* t, unsigned kind, void* bytes, uint64_t room, str
 void bin_told(struct bin_thread* t, unsigned kind, const void* bytes, uint64_t size, const struct bin_result* result,
               uint64_t site);
 
-/* --- pthread calls (sync.c) ----------------------------------------------------------------------------------------------------- */
+/* --- pthread calls (sync.c)
+ * ----------------------------------------------------------------------------------------------------- */
 
 enum bin_op {
 #define BIN_OP(name) BIN_##name,
@@ -248,10 +261,12 @@ enum bin_op {
   BIN_OPS
 };
 /* What a wrapper asks before and after the real call: see ops.def. */
-void bin_leave_robust(struct bin_thread* self, uint64_t head); /* a thread is about to end: the kernel's list of its robust mutexes */
+void bin_leave_robust(struct bin_thread* self,
+                      uint64_t head); /* a thread is about to end: the kernel's list of its robust mutexes */
 uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint64_t a, uint64_t b, uint64_t site);
 
-/* --- messages (message.c) ---------------------------------------------------------------------------------------------------------- */
+/* --- messages (message.c)
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct bin_text {
   char *at, *end;

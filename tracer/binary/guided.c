@@ -1,8 +1,8 @@
 /* Follows the plan's schedule: (thread, number of visible operations), one after the other.
  *
- * Within a step the thread runs on its countdown; the step's last operation is asked for when the plan says at which site, of
- * which kind, or with which effect it must be. What does not fit is a divergence: reported with what was wanted, what was found
- * and what everybody waits for, and the run goes on freely. Never a hang. */
+ * Within a step the thread runs on its countdown; the step's last operation is asked for when the plan says at which
+ * site, of which kind, or with which effect it must be. What does not fit is a divergence: reported with what was
+ * wanted, what was found and what everybody waits for, and the run goes on freely. Never a hang. */
 #include "tracer/binary/engine.h"
 
 static const struct stem_plan_step* steps;
@@ -77,13 +77,20 @@ void bin_guided_give_up(const char* why) { diverge(why, thread_of_step()); }
 static int same_kind(unsigned pending, unsigned wanted) {
   if (pending == wanted) return 1;
   switch (wanted) {
-    case STEM_KIND_LockFail: return pending == STEM_KIND_Lock;
-    case STEM_KIND_RdLockFail: return pending == STEM_KIND_RdLock;
-    case STEM_KIND_WrLockFail: return pending == STEM_KIND_WrLock;
-    case STEM_KIND_SemFail: return pending == STEM_KIND_SemWait;
-    case STEM_KIND_Read: return pending == STEM_KIND_Rmw;
-    case STEM_KIND_OncePass: return pending == STEM_KIND_OnceBegin;
-    case STEM_KIND_Yield: return 1; /* an operation that had no effect */
+    case STEM_KIND_LockFail:
+      return pending == STEM_KIND_Lock;
+    case STEM_KIND_RdLockFail:
+      return pending == STEM_KIND_RdLock;
+    case STEM_KIND_WrLockFail:
+      return pending == STEM_KIND_WrLock;
+    case STEM_KIND_SemFail:
+      return pending == STEM_KIND_SemWait;
+    case STEM_KIND_Read:
+      return pending == STEM_KIND_Rmw;
+    case STEM_KIND_OncePass:
+      return pending == STEM_KIND_OnceBegin;
+    case STEM_KIND_Yield:
+      return 1; /* an operation that had no effect */
   }
   return 0;
 }
@@ -103,7 +110,8 @@ enum bin_answer bin_guided_choose(struct bin_thread** next, int64_t* countdown) 
   struct bin_thread* t = thread_of_step();
   if (!t || t->state == BIN_UNBORN) {
     int ended = 0;
-    for (uint32_t i = 0; i < bin.thread_count; i++) ended |= bin.all[i]->plan_index == s->thread && bin.all[i]->state == BIN_ENDED;
+    for (uint32_t i = 0; i < bin.thread_count; i++)
+      ended |= bin.all[i]->plan_index == s->thread && bin.all[i]->state == BIN_ENDED;
     diverge(ended ? "the thread whose turn it is has ended" : "the thread whose turn it is does not exist yet", 0);
     return BIN_OVER;
   }
@@ -114,7 +122,8 @@ enum bin_answer bin_guided_choose(struct bin_thread** next, int64_t* countdown) 
   }
   int look = s->site_key || s->kind || s->wakes;
   if (left == 1 && look && !t->pending.arriving) {
-    if ((s->site_key && stem_host_key(t->pending.site) != s->site_key) || (s->kind && !same_kind(t->pending.kind, s->kind - 1))) {
+    if ((s->site_key && stem_host_key(t->pending.site) != s->site_key) ||
+        (s->kind && !same_kind(t->pending.kind, s->kind - 1))) {
       diverge("the thread is about to do something else than the schedule says", t);
       return BIN_OVER;
     }

@@ -1,7 +1,7 @@
 /* The memory shared with the collector, the collector itself, and what the trace says of the run.
  *
- * As the compiled runtime does it (tracer/runtime/collect.c): a memfd that both map, a grandchild so that the program's wait()
- * never sees it, a pipe that tells it when the program is gone. */
+ * As the compiled runtime does it (tracer/runtime/collect.c): a memfd that both map, a grandchild so that the program's
+ * wait() never sees it, a pipe that tells it when the program is gone. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -41,7 +41,8 @@ static void become_collector(const char* collector, const char* program, int mem
   bin_text_add(&text, "-");
   bin_text_number(&text, bin_control()->producer_pid, 10);
   bin_text_add(&text, ".stemtrace");
-  int high_memfd = (int)bin_sys(SYS_fcntl, memfd, F_DUPFD_, 10, 0), high_life = (int)bin_sys(SYS_fcntl, life, F_DUPFD_, 10, 0);
+  int high_memfd = (int)bin_sys(SYS_fcntl, memfd, F_DUPFD_, 10, 0),
+      high_life = (int)bin_sys(SYS_fcntl, life, F_DUPFD_, 10, 0);
   bin_sys(SYS_dup2, high_memfd, 3, 0, 0);
   bin_sys(SYS_dup2, high_life, 4, 0, 0);
   bin_sys(SYS_close_range, 5, ~0u, 0, 0);
@@ -73,7 +74,8 @@ static void start_collector(const char* program, int memfd, int life, const char
     bin_sys(SYS_exit_group, grandchild < 0, 0, 0, 0);
   }
   int status = 0;
-  while (bin_sys(SYS_wait4, middle, &status, 0, 0) == -4 /* EINTR */) {}
+  while (bin_sys(SYS_wait4, middle, &status, 0, 0) == -4 /* EINTR */) {
+  }
   if (status != 0) fail("cannot start the collector");
 }
 
@@ -81,7 +83,10 @@ static void await_collector(int life) {
   for (int i = 0; i < 3000; i++) {
     if (__atomic_load_n(&bin_control()->collector_pid, __ATOMIC_ACQUIRE)) return;
     if (__atomic_load_n(&bin_control()->failed, __ATOMIC_ACQUIRE)) break;
-    struct { int fd; short events, revents; } p = {life, POLLOUT_, 0};
+    struct {
+      int fd;
+      short events, revents;
+    } p = {life, POLLOUT_, 0};
     if (bin_sys(SYS_poll, &p, 1, 0, 0) == 1 && (p.revents & POLLERR_)) break;
     struct timespec ts = {0, i < 100 ? 200000 : 5000000};
     bin_sys(SYS_nanosleep, &ts, 0, 0, 0);
@@ -111,7 +116,8 @@ void bin_launch(const char* program) {
   const char* folder = stem_host_env(STEM_RECORD_ENV);
   if (!folder) fail("use `stem record`: STEM_RECORD does not say where traces go");
   int memfd = (int)bin_sys(SYS_memfd_create, "stem", MFD_CLOEXEC_, 0, 0), ends[2];
-  if (memfd < 0 || bin_sys(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 || bin_sys(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
+  if (memfd < 0 || bin_sys(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 ||
+      bin_sys(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
     fail("cannot make the memory that is shared with the collector");
   void* mapping = stem_host_share(memfd, STEM_RAW_SIZE);
   if (!mapping) fail("cannot map the memory that is shared with the collector");
@@ -123,7 +129,8 @@ void bin_launch(const char* program) {
   await_collector(life);
 }
 
-/* --- what the trace says of the run ------------------------------------------------------------------------------------------- */
+/* --- what the trace says of the run
+ * ------------------------------------------------------------------------------------------- */
 
 static void member(struct bin_text* text, const char* name, const char* value) {
   bin_text_json(text, name);

@@ -1,4 +1,5 @@
-/* What a run has to say (tracer/launch/message.h): JSON without a library, in fixed memory; what does not fit is cut. */
+/* What a run has to say (tracer/launch/message.h): JSON without a library, in fixed memory; what does not fit is cut.
+ */
 #include "tracer/binary/engine.h"
 
 static void add(struct bin_text* text, char c) {

@@ -22,7 +22,9 @@ uint64_t bin_random(void) { /* splitmix64 */
 
 static uint64_t below(uint64_t n) { return (uint64_t)(((unsigned __int128)bin_random() * n) >> 64); }
 
-/* --- pct ------------------------------------------------------------------------------------------------------------------- */
+/* --- pct
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t change_points[64];
 static uint32_t changes, change_count;
@@ -55,7 +57,8 @@ static int64_t distance(void) {
   return (int64_t)((log2 * bin.switch_one_in * 45426 /* ln 2 in 16 bits */) >> 32);
 }
 
-/* --- the token ------------------------------------------------------------------------------------------------------------------ */
+/* --- the token
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void account(void) {
   int64_t used = bin.granted - bin.countdown;
@@ -141,13 +144,15 @@ static void pass_token(struct bin_thread* asking) {
   struct bin_thread* next = 0;
   int64_t countdown = 0;
   if (bin.mode == BIN_GUIDED) switch (bin_guided_choose(&next, &countdown)) {
-      case BIN_GRANT: return grant(next, countdown, asking);
+      case BIN_GRANT:
+        return grant(next, countdown, asking);
       case BIN_WAIT:
         if (!idle_since) idle_since = stem_host_now();
         if (stem_host_now() - idle_since < PATIENCE) return;
         bin_guided_give_up("the thread whose turn it is has been blocked outside the program for ten seconds");
         break;
-      case BIN_OVER: bin.mode = BIN_DEFAULT;
+      case BIN_OVER:
+        bin.mode = BIN_DEFAULT;
     }
   next = choose(asking);
   if (!next && !bin.outside && bin_skip_to_deadline()) next = choose(asking);
@@ -212,7 +217,9 @@ void bin_outside_end(struct bin_thread* self, int operation) {
   bin_event(self, STEM_KIND_Yield, 0, 0, 0, 0);
 }
 
-/* --- threads ----------------------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 static void child_path(struct bin_thread* parent, struct bin_thread* t) {
   struct bin_text text = {t->path, t->path + sizeof t->path};
@@ -243,7 +250,8 @@ struct bin_thread* bin_thread_new(struct bin_thread* parent) {
   }
   t->plan_index = bin_plan_thread(t->path);
   t->priority = 64 + (bin_random() >> 8);
-  t->state = parent && parent->creating ? BIN_UNBORN : BIN_PARKED; /* made by other means than pthread_create: at once */
+  t->state =
+      parent && parent->creating ? BIN_UNBORN : BIN_PARKED; /* made by other means than pthread_create: at once */
   t->pending = (struct bin_pending){.kind = STEM_KIND_Start};
   bin.all[bin.thread_count++] = t;
   bin.live[bin.live_count++] = t;
@@ -329,7 +337,11 @@ void bin_finish(enum bin_outcome outcome, int code) {
 
 void bin_init(void) {
   const char* mode = bin_option("mode");
-  bin.mode = !mode ? BIN_DEFAULT : mode[0] == 'r' ? BIN_RANDOM : mode[0] == 'g' ? BIN_GUIDED : mode[0] == 'p' && mode[1] == 'c' ? BIN_PCT : BIN_DEFAULT;
+  bin.mode = !mode                              ? BIN_DEFAULT
+             : mode[0] == 'r'                   ? BIN_RANDOM
+             : mode[0] == 'g'                   ? BIN_GUIDED
+             : mode[0] == 'p' && mode[1] == 'c' ? BIN_PCT
+                                                : BIN_DEFAULT;
   bin.random = bin_option_number("seed", 1) * 0x9e3779b97f4a7c15u + 0x1234567;
   bin.switch_one_in = bin_option_number("switch", 0);
   if (!bin.switch_one_in) bin.switch_one_in = 1000;

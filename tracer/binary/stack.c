@@ -1,10 +1,11 @@
 /* Which accesses of a thread's own stack need not be recorded.
  *
- * Nobody else can know an address of the stack before it was computed into a register or stored: before that, frames are
- * accessed relative to the stack or frame pointer only. The instrumentation reports such escapes. Everything at or above the
- * stack pointer of an escape may then be known to others, until that frame is gone: a *mark*; what lies below the last mark is
- * private. Writes from before the escape are not lost: for every four private bytes we keep who wrote them last, and those of
- * the frame are recorded at the escape, as writes of the place that made them. Nobody could have seen them earlier.
+ * Nobody else can know an address of the stack before it was computed into a register or stored: before that, frames
+ * are accessed relative to the stack or frame pointer only. The instrumentation reports such escapes. Everything at or
+ * above the stack pointer of an escape may then be known to others, until that frame is gone: a *mark*; what lies below
+ * the last mark is private. Writes from before the escape are not lost: for every four private bytes we keep who wrote
+ * them last, and those of the frame are recorded at the escape, as writes of the place that made them. Nobody could
+ * have seen them earlier.
  *
  * Costs a compare for most accesses of private frames, four bytes of memory for each four of used stack. */
 #include "tracer/binary/engine.h"
@@ -30,7 +31,8 @@ int bin_private(struct bin_thread* t, uint64_t addr, unsigned size, int write, u
   if (write && t->writers) {
     uint64_t last = t->stack_high - addr;
     if (last < t->writer_bytes)
-      for (uint64_t at = addr & ~3ull; at < addr + size; at += 4) t->writers[(t->stack_high - at) >> 2] = (uint32_t)site;
+      for (uint64_t at = addr & ~3ull; at < addr + size; at += 4)
+        t->writers[(t->stack_high - at) >> 2] = (uint32_t)site;
   }
   return 1;
 }
@@ -44,13 +46,16 @@ static void publish(struct bin_thread* t, uint64_t low, uint64_t high, uint64_t 
   for (uint64_t at = low & ~3ull; at + 4 <= high;) {
     uint32_t* w = &t->writers[(t->stack_high - at) >> 2];
     uint32_t by = *w;
-    unsigned size = (at & 7) == 0 && at + 8 <= high && w[-1] == by ? 8 : 4; /* the next four bytes are one entry before */
+    unsigned size =
+        (at & 7) == 0 && at + 8 <= high && w[-1] == by ? 8 : 4; /* the next four bytes are one entry before */
     if (by) {
       w[0] = 0;
       if (size == 8) w[-1] = 0;
       if (by != known && by != foreign) {
-        if (stem_host_same_function(by, site)) known = by;
-        else foreign = by;
+        if (stem_host_same_function(by, site))
+          known = by;
+        else
+          foreign = by;
       }
       if (by == known) {
         bin_visible(t, STEM_KIND_Write, at, by, 0, 0, 0);
@@ -66,14 +71,15 @@ void bin_escape(struct bin_thread* t, uint64_t addr, uint64_t sp, uint64_t site)
   if (t->mark_count && t->marks[t->mark_count - 1] + 128 < sp) drop_marks(t, sp);
   uint64_t low = (addr < sp ? addr : sp) & ~15ull;
   uint64_t high = t->mark_count ? t->marks[t->mark_count - 1] : t->stack_high;
-  if (low >= high) return; /* known already */
+  if (low >= high) return;          /* known already */
   if (t->mark_count == MAX_MARKS) { /* recursion: one mark for the last two; it goes when the upper frame does */
     t->mark_count--;
     bin_append(stem_head(STEM_KIND_Free, BIN_STACK, t->marks[t->mark_count]), 0, 0, 0);
     high = t->marks[t->mark_count - 1];
   }
   uint64_t cfa = stem_host_frame(site, sp);
-  if (cfa > low && cfa < high) high = cfa; /* what belongs to this frame; callers above it have not let anything escape */
+  if (cfa > low && cfa < high)
+    high = cfa; /* what belongs to this frame; callers above it have not let anything escape */
   bin_pin(t, site);
   uint64_t frame[4] = {cfa, 0, 0, 0};
   bin_append(stem_head(STEM_KIND_Alloc, BIN_STACK, low), high - low, 0, (uint32_t)site);

@@ -1,7 +1,7 @@
 /* Records into chunks of the memory that is shared with the collector (trace/raw.h): one stream, in order.
  *
- * A full chunk costs a few stores and a wake-up. When the collector is slower than we are the chunks fill up and the program
- * waits for it; when it fails or dies the program runs on and its records are thrown away. */
+ * A full chunk costs a few stores and a wake-up. When the collector is slower than we are the chunks fill up and the
+ * program waits for it; when it fails or dies the program runs on and its records are thrown away. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -123,7 +123,9 @@ void bin_close(int wait) {
   wake_collector();
   for (int i = 0; wait && i < 600; i++) {
     uint32_t seen = __atomic_load_n(&control->wake_producer, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&control->closing, __ATOMIC_ACQUIRE) == 2 || __atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)) break;
+    if (__atomic_load_n(&control->closing, __ATOMIC_ACQUIRE) == 2 ||
+        __atomic_load_n(&control->failed, __ATOMIC_ACQUIRE))
+      break;
     wait_for_collector(seen);
   }
   control = 0;

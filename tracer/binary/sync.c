@@ -1,15 +1,24 @@
 /* The model of pthread calls: when a call can go on, and what it leaves in the trace.
  *
- * The state of mutexes, read-write locks, semaphores and once-flags is the C library's own (glibc on x86-64): a thread is let go
- * when the real call cannot block, and the real call is then made. Condition variables and barriers are modelled wholly, so which
- * waiter a signal wakes is ours to say: the one that the plan names, else the one that waits longest (random mode: any). */
+ * The state of mutexes, read-write locks, semaphores and once-flags is the C library's own (glibc on x86-64): a thread
+ * is let go when the real call cannot block, and the real call is then made. Condition variables and barriers are
+ * modelled wholly, so which waiter a signal wakes is ours to say: the one that the plan names, else the one that waits
+ * longest (random mode: any). */
 #include <errno.h>
 #include <pthread.h>
 
 #include "tracer/binary/engine.h"
 
-enum { KIND = 3, RECURSIVE = 1, ERRORCHECK = 2, ROBUST = 16, INHERIT = 32, PROTECT = 64, SHARED = 128 }; /* glibc's __kind */
-enum { WRITE_LOCKED = 2, READER_SHIFT = 3 };                                                /* glibc's __readers */
+enum {
+  KIND = 3,
+  RECURSIVE = 1,
+  ERRORCHECK = 2,
+  ROBUST = 16,
+  INHERIT = 32,
+  PROTECT = 64,
+  SHARED = 128
+};                                           /* glibc's __kind */
+enum { WRITE_LOCKED = 2, READER_SHIFT = 3 }; /* glibc's __readers */
 enum { ONCE_RUNNING = 1, ONCE_DONE = 2 };
 
 static unsigned how(uint64_t b) { return b == 1 ? BIN_TRY : b == 2 ? BIN_TIMED : 0; }
@@ -26,7 +35,8 @@ static int can_lock(struct bin_thread* t, uint64_t mutex) {
   if (kind & PROTECT) word &= 0x7ffff;
   if (kind & (ROBUST | INHERIT)) word &= 0x3fffffff;
   if (word == 0) return 1;
-  if ((kind & (ROBUST | SHARED)) == ROBUST && !lives((int)word)) return 1; /* its owner's End is recorded; the kernel takes it away */
+  if ((kind & (ROBUST | SHARED)) == ROBUST && !lives((int)word))
+    return 1; /* its owner's End is recorded; the kernel takes it away */
   return ((kind & KIND) == RECURSIVE || (kind & KIND) == ERRORCHECK) && (m->__data.__owner & 0x3fffffff) == t->tid;
 }
 
@@ -42,12 +52,11 @@ static int can_read(struct bin_thread* t, uint64_t lock) {
 
 static int can_write(struct bin_thread* t, uint64_t lock) {
   const pthread_rwlock_t* l = (const pthread_rwlock_t*)lock;
-  return (!(l->__data.__readers & WRITE_LOCKED) && l->__data.__readers >> READER_SHIFT == 0) || l->__data.__cur_writer == t->tid;
+  return (!(l->__data.__readers & WRITE_LOCKED) && l->__data.__readers >> READER_SHIFT == 0) ||
+         l->__data.__cur_writer == t->tid;
 }
 
-static int can_take(struct bin_thread* t, uint64_t sem) {
-  return *(const volatile uint32_t*)sem > 0 || t->cancelled;
-}
+static int can_take(struct bin_thread* t, uint64_t sem) { return *(const volatile uint32_t*)sem > 0 || t->cancelled; }
 
 static int can_enter(struct bin_thread* t, uint64_t once) {
   (void)t;
@@ -74,7 +83,8 @@ static int is_cancelled(struct bin_thread* t, uint64_t arg) {
   return t->cancelled != 0;
 }
 
-/* --- spinlocks: pthread_spin_init is another name of pthread_spin_unlock in glibc, so we need to know who holds what ------------- */
+/* --- spinlocks: pthread_spin_init is another name of pthread_spin_unlock in glibc, so we need to know who holds what
+ * ------------- */
 
 static uint64_t held_spins[1024];
 
@@ -96,7 +106,8 @@ static int spin_released(uint64_t lock) {
   return slot >= 0;
 }
 
-/* --- barriers: in a table of our own, by address --------------------------------------------------------------------------------- */
+/* --- barriers: in a table of our own, by address
+ * --------------------------------------------------------------------------------- */
 
 struct barrier {
   uint64_t addr, generation;
@@ -134,7 +145,8 @@ static uint64_t barrier_wait(struct bin_thread* self, uint64_t object, uint64_t 
   return (uint64_t)last;
 }
 
-/* --- condition variables -------------------------------------------------------------------------------------------------------- */
+/* --- condition variables
+ * -------------------------------------------------------------------------------------------------------- */
 
 static struct bin_thread* pick(uint64_t cond) {
   struct bin_thread* oldest = 0;
@@ -179,11 +191,17 @@ static uint64_t cond_wake(struct bin_thread* self, uint64_t cond, uint64_t deadl
   int timed_out = bin_visible(self, STEM_KIND_Wake, cond, site, is_woken, 0, deadline);
   int cancelled = !timed_out && self->waiting_on != 0;
   self->waiting_on = 0;
-  bin_event(self, STEM_KIND_Wake, (deadline ? BIN_TIMED : 0) | (timed_out ? BIN_TIMEOUT : cancelled ? BIN_SPURIOUS : 0), cond, timed_out ? 0 : self->woken_by, site);
+  bin_event(self, STEM_KIND_Wake,
+            (deadline ? BIN_TIMED : 0) | (timed_out   ? BIN_TIMEOUT
+                                          : cancelled ? BIN_SPURIOUS
+                                                      : 0),
+            cond, timed_out ? 0 : self->woken_by, site);
   return (uint64_t)timed_out;
 }
 
-/* --- threads --------------------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static struct bin_thread* unborn(struct bin_thread* parent) {
   for (uint32_t i = 0; i < bin.live_count; i++)
@@ -206,10 +224,12 @@ static void created(struct bin_thread* self, uint64_t start, uint64_t result, ui
   bin_thread_define(child);
   bin_event(self, STEM_KIND_Create, 0, 0, child->index, site);
   /* Until now nobody was there to switch to. */
-  if (bin.mode != BIN_GUIDED) bin.countdown = bin.granted = bin.mode == BIN_DEFAULT ? bin.countdown % (int64_t)(2 * bin.switch_one_in) : 0;
+  if (bin.mode != BIN_GUIDED)
+    bin.countdown = bin.granted = bin.mode == BIN_DEFAULT ? bin.countdown % (int64_t)(2 * bin.switch_one_in) : 0;
 }
 
-static uint64_t join_before(struct bin_thread* self, uint64_t handle, uint64_t tries, uint64_t deadline, uint64_t site) {
+static uint64_t join_before(struct bin_thread* self, uint64_t handle, uint64_t tries, uint64_t deadline,
+                            uint64_t site) {
   struct bin_thread* child = bin_thread_by_handle(handle);
   if (!child || child == self || child->detached) return 2;
   int failed = bin_visible(self, STEM_KIND_Join, 0, site, tries ? 0 : has_ended, child->index, deadline);
@@ -229,15 +249,18 @@ static void joined(struct bin_thread* self, uint64_t handle, uint64_t site) {
   bin_event(self, STEM_KIND_Join, 0, 0, child->index, site);
 }
 
-/* --- cancellation: at the points that block here (join, condition variables, semaphores, sleeps) and wherever the C library has one.
- *     Asynchronous cancellation acts at the next of these as well. -------------------------------------------------------------------- */
+/* --- cancellation: at the points that block here (join, condition variables, semaphores, sleeps) and wherever the C
+ * library has one. Asynchronous cancellation acts at the next of these as well.
+ * -------------------------------------------------------------------- */
 
 static void cancel(struct bin_thread* self, uint64_t handle, uint64_t site) {
   bin_visible(self, STEM_KIND_Yield, 0, site, 0, 0, 0);
   struct bin_thread* child = bin_thread_by_handle(handle);
   if (child && child->state != BIN_ENDED) {
-    if (child->cancel_disabled) child->cancel_wanted = 1;
-    else child->cancelled = 1;
+    if (child->cancel_disabled)
+      child->cancel_wanted = 1;
+    else
+      child->cancelled = 1;
   }
   bin_event(self, STEM_KIND_Yield, 0, 0, 0, site);
 }
@@ -249,10 +272,11 @@ static void cancel_state(struct bin_thread* self, int disabled) {
   self->cancel_wanted = disabled ? wanted : 0;
 }
 
-/* --- waiting for nothing in particular ------------------------------------------------------------------------------------------- */
+/* --- waiting for nothing in particular
+ * ------------------------------------------------------------------------------------------- */
 
-/* Whoever yields wants somebody else to run. One that yields over and over while everybody else sleeps waits for one of them:
- * their time comes. */
+/* Whoever yields wants somebody else to run. One that yields over and over while everybody else sleeps waits for one of
+ * them: their time comes. */
 static void yield(struct bin_thread* self, uint64_t deadline, uint64_t site) {
   int alone = !deadline && !bin.outside;
   for (uint32_t i = 0; alone && i < bin.live_count; i++) alone = bin.live[i] == self || !bin_is_enabled(bin.live[i]);
@@ -261,7 +285,8 @@ static void yield(struct bin_thread* self, uint64_t deadline, uint64_t site) {
     self->yields = 0;
     bin_skip_to_deadline();
   }
-  if (bin.mode == BIN_DEFAULT && bin.countdown > 0) bin.operations += (uint64_t)(bin.granted - bin.countdown), bin.granted = bin.countdown = 0;
+  if (bin.mode == BIN_DEFAULT && bin.countdown > 0)
+    bin.operations += (uint64_t)(bin.granted - bin.countdown), bin.granted = bin.countdown = 0;
   bin_visible(self, STEM_KIND_Yield, 0, site, deadline ? is_cancelled : 0, 0, deadline);
   bin_event(self, STEM_KIND_Yield, deadline ? BIN_TIMED : 0, 0, 0, site);
 }
@@ -278,7 +303,8 @@ void bin_leave_robust(struct bin_thread* self, uint64_t head) {
   }
 }
 
-/* --- once and guards -------------------------------------------------------------------------------------------------------------- */
+/* --- once and guards
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t once_begin(struct bin_thread* self, uint64_t once, uint64_t site) {
   bin_visible(self, STEM_KIND_OnceBegin, once, site, can_enter, once, 0);
@@ -298,8 +324,8 @@ static void guard_done(struct bin_thread* self, uint64_t guard, uint64_t done, u
   bin_event(self, STEM_KIND_OnceEnd, done ? 0 : BIN_TRY, guard, 0, site);
 }
 
-static void acquired(struct bin_thread* self, unsigned kind, unsigned failed, unsigned flags, uint64_t object, uint64_t result, uint64_t value,
-                     uint64_t site) {
+static void acquired(struct bin_thread* self, unsigned kind, unsigned failed, unsigned flags, uint64_t object,
+                     uint64_t result, uint64_t value, uint64_t site) {
   if (result == 0 || result == EOWNERDEAD)
     bin_event(self, kind, flags, object, value, site);
   else
@@ -311,36 +337,55 @@ static unsigned depth_of(uint64_t mutex) {
   return (m->__data.__kind & KIND) == RECURSIVE ? m->__data.__count : 1;
 }
 
-static void released(struct bin_thread* self, unsigned kind, unsigned flags, uint64_t object, uint64_t result, uint64_t value, uint64_t site) {
-  if (result) bin_event(self, STEM_KIND_Yield, 0, object, result, site); /* refused: no effect */
-  else bin_event(self, kind, flags, object, value, site);
+static void released(struct bin_thread* self, unsigned kind, unsigned flags, uint64_t object, uint64_t result,
+                     uint64_t value, uint64_t site) {
+  if (result)
+    bin_event(self, STEM_KIND_Yield, 0, object, result, site); /* refused: no effect */
+  else
+    bin_event(self, kind, flags, object, value, site);
 }
 
 uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint64_t a, uint64_t b, uint64_t site) {
   bin_pin(self, site);
   switch (op) {
     case BIN_MUTEX_BEFORE:
-      return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_lock, object, b);
+      return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_lock,
+                                   object, b);
     case BIN_MUTEX_LOCKED:
-      acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, how(b), object, a, a == 0 || a == EOWNERDEAD ? depth_of(object) : 0, site);
+      acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, how(b), object, a,
+               a == 0 || a == EOWNERDEAD ? depth_of(object) : 0, site);
       return 0;
-    case BIN_MUTEX_UNLOCKED: released(self, STEM_KIND_Unlock, 0, object, a, b - 1, site); return 0;
+    case BIN_MUTEX_UNLOCKED:
+      released(self, STEM_KIND_Unlock, 0, object, a, b - 1, site);
+      return 0;
     case BIN_SPIN_BEFORE:
-      return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_spin, object, 0);
+      return (uint64_t)bin_visible(self, a == 2 ? STEM_KIND_Unlock : STEM_KIND_Lock, object, site, a ? 0 : can_spin,
+                                   object, 0);
     case BIN_SPIN_LOCKED:
       if (a == 0) spin_held(object);
       acquired(self, STEM_KIND_Lock, STEM_KIND_LockFail, BIN_SPIN | how(b), object, a, 1, site);
       return 0;
     case BIN_SPIN_UNLOCKED:
-      if (spin_released(object)) released(self, STEM_KIND_Unlock, BIN_SPIN, object, a, 0, site);
-      else bin_event(self, STEM_KIND_Yield, 0, object, 0, site);
+      if (spin_released(object))
+        released(self, STEM_KIND_Unlock, BIN_SPIN, object, a, 0, site);
+      else
+        bin_event(self, STEM_KIND_Yield, 0, object, 0, site);
       return 0;
-    case BIN_READ_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_RdLock, object, site, a ? 0 : can_read, object, b);
-    case BIN_READ_LOCKED: acquired(self, STEM_KIND_RdLock, STEM_KIND_RdLockFail, how(b), object, a, 0, site); return 0;
-    case BIN_WRITE_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_WrLock, object, site, a ? 0 : can_write, object, b);
-    case BIN_WRITE_LOCKED: acquired(self, STEM_KIND_WrLock, STEM_KIND_WrLockFail, how(b), object, a, 0, site); return 0;
-    case BIN_RW_UNLOCK_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_RwUnlock, object, site, 0, 0, 0);
-    case BIN_RW_UNLOCKED: released(self, STEM_KIND_RwUnlock, 0, object, a, 0, site); return 0;
+    case BIN_READ_BEFORE:
+      return (uint64_t)bin_visible(self, STEM_KIND_RdLock, object, site, a ? 0 : can_read, object, b);
+    case BIN_READ_LOCKED:
+      acquired(self, STEM_KIND_RdLock, STEM_KIND_RdLockFail, how(b), object, a, 0, site);
+      return 0;
+    case BIN_WRITE_BEFORE:
+      return (uint64_t)bin_visible(self, STEM_KIND_WrLock, object, site, a ? 0 : can_write, object, b);
+    case BIN_WRITE_LOCKED:
+      acquired(self, STEM_KIND_WrLock, STEM_KIND_WrLockFail, how(b), object, a, 0, site);
+      return 0;
+    case BIN_RW_UNLOCK_BEFORE:
+      return (uint64_t)bin_visible(self, STEM_KIND_RwUnlock, object, site, 0, 0, 0);
+    case BIN_RW_UNLOCKED:
+      released(self, STEM_KIND_RwUnlock, 0, object, a, 0, site);
+      return 0;
     case BIN_COND_WAIT:
       bin_visible(self, STEM_KIND_Wait, object, site, 0, 0, 0);
       self->waiting_on = object;
@@ -348,15 +393,23 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
       self->woken_by = 0;
       bin_event(self, STEM_KIND_Wait, how(b), object, a, site);
       return 0;
-    case BIN_COND_WAKE: return cond_wake(self, object, b, site);
-    case BIN_COND_SIGNAL: cond_signal(self, object, site); return 0;
-    case BIN_COND_BROADCAST: cond_broadcast(self, object, site); return 0;
+    case BIN_COND_WAKE:
+      return cond_wake(self, object, b, site);
+    case BIN_COND_SIGNAL:
+      cond_signal(self, object, site);
+      return 0;
+    case BIN_COND_BROADCAST:
+      cond_broadcast(self, object, site);
+      return 0;
     case BIN_SEM_INIT:
       bin_visible(self, STEM_KIND_SemInit, object, site, 0, 0, 0);
       bin_event(self, STEM_KIND_SemInit, 0, object, a, site);
       return 0;
-    case BIN_SEM_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_SemWait, object, site, a ? 0 : can_take, object, b);
-    case BIN_SEM_TAKEN: acquired(self, STEM_KIND_SemWait, STEM_KIND_SemFail, how(b), object, a, 0, site); return 0;
+    case BIN_SEM_BEFORE:
+      return (uint64_t)bin_visible(self, STEM_KIND_SemWait, object, site, a ? 0 : can_take, object, b);
+    case BIN_SEM_TAKEN:
+      acquired(self, STEM_KIND_SemWait, STEM_KIND_SemFail, how(b), object, a, 0, site);
+      return 0;
     case BIN_SEM_POST:
       bin_visible(self, STEM_KIND_SemPost, object, site, 0, 0, 0);
       bin_event(self, STEM_KIND_SemPost, 0, object, 0, site);
@@ -370,20 +423,34 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
       bin_event(self, STEM_KIND_BarrierInit, 0, object, a, site);
       return 0;
     }
-    case BIN_BARRIER_WAIT: return barrier_wait(self, object, site);
-    case BIN_ONCE_BEGIN: return once_begin(self, object, site);
+    case BIN_BARRIER_WAIT:
+      return barrier_wait(self, object, site);
+    case BIN_ONCE_BEGIN:
+      return once_begin(self, object, site);
     case BIN_ONCE_END:
       bin_visible(self, STEM_KIND_OnceEnd, object, site, 0, 0, 0);
       *(volatile int*)object = a ? ONCE_DONE : 0;
       bin_event(self, STEM_KIND_OnceEnd, a ? 0 : BIN_TRY, object, 0, site); /* tried, not done */
       return 0;
-    case BIN_GUARD_BEFORE: return (uint64_t)bin_visible(self, STEM_KIND_OnceBegin, object, site, can_guard, object, 0);
-    case BIN_GUARD_TAKEN: bin_event(self, a ? STEM_KIND_OnceBegin : STEM_KIND_OncePass, 0, object, 0, site); return 0;
-    case BIN_GUARD_DONE: guard_done(self, object, a, site); return 0;
-    case BIN_CREATE_BEFORE: self->creating = 1; return 0;
-    case BIN_CREATED: created(self, object, a, b, site); return 0;
-    case BIN_JOIN_BEFORE: return join_before(self, object, a, b, site);
-    case BIN_JOINED: joined(self, object, site); return 0;
+    case BIN_GUARD_BEFORE:
+      return (uint64_t)bin_visible(self, STEM_KIND_OnceBegin, object, site, can_guard, object, 0);
+    case BIN_GUARD_TAKEN:
+      bin_event(self, a ? STEM_KIND_OnceBegin : STEM_KIND_OncePass, 0, object, 0, site);
+      return 0;
+    case BIN_GUARD_DONE:
+      guard_done(self, object, a, site);
+      return 0;
+    case BIN_CREATE_BEFORE:
+      self->creating = 1;
+      return 0;
+    case BIN_CREATED:
+      created(self, object, a, b, site);
+      return 0;
+    case BIN_JOIN_BEFORE:
+      return join_before(self, object, a, b, site);
+    case BIN_JOINED:
+      joined(self, object, site);
+      return 0;
     case BIN_DETACHED: {
       struct bin_thread* child = bin_thread_by_handle(object);
       if (!child) return 0;
@@ -392,18 +459,25 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
       bin_event(self, STEM_KIND_Detach, 0, 0, child->index, site);
       return 0;
     }
-    case BIN_CANCEL: cancel(self, object, site); return 0;
-    case BIN_CANCEL_STATE: cancel_state(self, a != 0); return 0;
+    case BIN_CANCEL:
+      cancel(self, object, site);
+      return 0;
+    case BIN_CANCEL_STATE:
+      cancel_state(self, a != 0);
+      return 0;
     case BIN_CANCEL_TYPE: {
       uint32_t before = self->cancel_async;
       self->cancel_async = a != 0;
-      if (self->cancel_async && !before) bin_note("asynchronous cancellation is delayed to the thread's next cancellation point while STEM records");
+      if (self->cancel_async && !before)
+        bin_note("asynchronous cancellation is delayed to the thread's next cancellation point while STEM records");
       return before;
     }
     case BIN_CANCELLED:
       if (self->cancelled && a) bin_event(self, STEM_KIND_Yield, 0, 0, 0, site);
       return self->cancelled;
-    case BIN_YIELD: yield(self, b, site); return self->cancelled && (b || self->cancel_async);
+    case BIN_YIELD:
+      yield(self, b, site);
+      return self->cancelled && (b || self->cancel_async);
     case BIN_ALLOCATED:
     case BIN_FREE:
     case BIN_READ_RANGE:
@@ -413,7 +487,8 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_FED:
     case BIN_TOLD:
     case BIN_WRITTEN:
-    case BIN_SKIPPED: case BIN_SCHEDULED:
+    case BIN_SKIPPED:
+    case BIN_SCHEDULED:
     case BIN_OPS:
       break; /* the host's */
   }

@@ -1,5 +1,5 @@
-/* What translated code calls, just before an access is made: the access is then ours to schedule, and its value can be read, since
- * nobody else runs before it is done. */
+/* What translated code calls, just before an access is made: the access is then ours to schedule, and its value can be
+ * read, since nobody else runs before it is done. */
 #include "tracer/valgrind/tool.h"
 
 static inline struct bin_thread* self(void) { return bin.holder; }
@@ -15,10 +15,14 @@ struct stem_fault stem_faulting;
 
 static inline ULong value_at(Addr addr, UInt size) {
   switch (size) {
-    case 1: return *(volatile UChar*)addr;
-    case 2: return *(volatile UShort*)addr;
-    case 4: return *(volatile UInt*)addr;
-    default: return *(volatile ULong*)addr;
+    case 1:
+      return *(volatile UChar*)addr;
+    case 2:
+      return *(volatile UShort*)addr;
+    case 4:
+      return *(volatile UInt*)addr;
+    default:
+      return *(volatile ULong*)addr;
   }
 }
 
@@ -31,8 +35,10 @@ void stem_help_read(Addr addr, ULong at) {
     stem_faulting = (struct stem_fault){addr, site};
     return;
   }
-  if (flags & STEM_AT_MORE) bin_also_visible();
-  else bin_visible(t, STEM_KIND_Read, addr, site, 0, 0, 0);
+  if (flags & STEM_AT_MORE)
+    bin_also_visible();
+  else
+    bin_visible(t, STEM_KIND_Read, addr, site, 0, 0, 0);
   bin_read(t, addr, size, value_at(addr, size), site, 0);
 }
 
@@ -41,8 +47,10 @@ void stem_help_write(Addr addr, ULong value, ULong at) {
   UInt size = (at >> 32) & 0xff, flags = at >> 40, site = (UInt)at;
   if (UNLIKELY(!bin.on || !t) || is_private(t, addr, size, True, site)) return;
   if (!(flags & STEM_AT_FREE)) bin_pin(t, site);
-  if (flags & STEM_AT_MORE) bin_also_visible();
-  else bin_visible(t, STEM_KIND_Write, addr, site, 0, 0, 0);
+  if (flags & STEM_AT_MORE)
+    bin_also_visible();
+  else
+    bin_visible(t, STEM_KIND_Write, addr, site, 0, 0, 0);
   if (size < 8) value &= (1ull << (8 * size)) - 1;
   bin_write(t, addr, size, value, site, 0);
 }

@@ -1,20 +1,20 @@
 /* What the engine needs of Valgrind.
  *
- * Waiting. Valgrind runs one thread at a time, whoever holds its big lock; each client thread is a kernel thread with a stack of
- * its own for Valgrind's code. So a thread can wait inside a helper, in the middle of a translated block: it gives the big lock
- * up, sleeps on a futex, and takes it again. Nothing of the block is lost or repeated, and registers need not be precise: this is
- * why accesses of one instruction can be separated. Two things belong to whoever runs: the flag that tells Valgrind's fault
- * handler that client code runs is put back, and the counts of indirect jumps, which must be 0 when a block is entered, are
- * forgotten (statistics that nobody asks for).
- * A thread that waits while the process dies (another was killed by a signal) has to get back to Valgrind's scheduler: by the
- * signal that Valgrind itself uses for that, because it may be in the middle of a block. */
+ * Waiting. Valgrind runs one thread at a time, whoever holds its big lock; each client thread is a kernel thread with a
+ * stack of its own for Valgrind's code. So a thread can wait inside a helper, in the middle of a translated block: it
+ * gives the big lock up, sleeps on a futex, and takes it again. Nothing of the block is lost or repeated, and registers
+ * need not be precise: this is why accesses of one instruction can be separated. Two things belong to whoever runs: the
+ * flag that tells Valgrind's fault handler that client code runs is put back, and the counts of indirect jumps, which
+ * must be 0 when a block is entered, are forgotten (statistics that nobody asks for). A thread that waits while the
+ * process dies (another was killed by a signal) has to get back to Valgrind's scheduler: by the signal that Valgrind
+ * itself uses for that, because it may be in the middle of a block. */
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "tracer/valgrind/tool.h"
 #include "trace/code_key.h"
+#include "tracer/valgrind/tool.h"
 
 #define VG_SIGVGKILL 64
 
@@ -26,8 +26,8 @@ uint64_t stem_host_now(void) {
 
 static Int killer_in_code = -1; /* -1: the process is not dying */
 
-/* The one that kills the others waits for them in the middle of its own work, which may be translated code: Valgrind's flag for that
- * is its, while our own leaving needs it as it was for us. */
+/* The one that kills the others waits for them in the middle of its own work, which may be translated code: Valgrind's
+ * flag for that is its, while our own leaving needs it as it was for us. */
 static void leave_dying(ThreadId tid, Bool in_code) {
   VG_(acquire_BigLock)(tid, "stem");
   if (killer_in_code < 0) killer_in_code = VG_(in_generated_code);
@@ -87,7 +87,8 @@ void* stem_host_pages(size_t bytes) {
   return p;
 }
 
-/* --- modules ------------------------------------------------------------------------------------------------------------------ */
+/* --- modules
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static struct module modules[4096]; /* never forgotten: a library that was unloaded keeps its sites */
 static UInt module_count;
@@ -159,7 +160,8 @@ Bool stem_is_internal(Addr object, Addr return_address) {
   return VG_(DebugInfo_sect_kind)(&name, object) != Vg_SectUnknown && name && bin_is_system(name);
 }
 
-/* --- is memory there? Asked before every read that we make for the program, so it has to be cheap: pages known to be --------- */
+/* --- is memory there? Asked before every read that we make for the program, so it has to be cheap: pages known to be
+ * --------- */
 
 static Addr readable[4096]; /* page numbers */
 

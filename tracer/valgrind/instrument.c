@@ -1,25 +1,30 @@
 /* Which statements of a translated block call a helper.
  *
- * Loads and stores, atomic operations, conditional jumps, indirect jumps and calls (they pin reads), and every place where an
- * address of the stack gets out of the stack and frame pointers (an escape, tracer/binary/stack.c). Code of system libraries is
- * left alone; so are reads of the tables through which modules call each other.
+ * Loads and stores, atomic operations, conditional jumps, indirect jumps and calls (they pin reads), and every place
+ * where an address of the stack gets out of the stack and frame pointers (an escape, tracer/binary/stack.c). Code of
+ * system libraries is left alone; so are reads of the tables through which modules call each other.
  *
- * Is the frame pointer one? With -fomit-frame-pointer rbp is a register like any other. The unwind tables say: where the frame's
- * address is computed from rbp, rbp points into the frame. */
+ * Is the frame pointer one? With -fomit-frame-pointer rbp is a register like any other. The unwind tables say: where
+ * the frame's address is computed from rbp, rbp points into the frame. */
 #include "tracer/valgrind/tool.h"
 
-enum { PLAIN, FRAME /* stack pointer plus a constant */, WITHIN /* stack pointer plus something */, OF_THREAD /* thread pointer */,
-       GUARD /* the word with which a function sees that its frame was written over; nobody writes it */ };
+enum {
+  PLAIN,
+  FRAME /* stack pointer plus a constant */,
+  WITHIN /* stack pointer plus something */,
+  OF_THREAD /* thread pointer */,
+  GUARD /* the word with which a function sees that its frame was written over; nobody writes it */
+};
 
 struct block {
   IRSB *in, *out;
-  UChar* kind;      /* of each temporary */
+  UChar* kind; /* of each temporary */
   UChar* escaped;
-  Addr pc, next;    /* the present instruction and the one after it */
+  Addr pc, next; /* the present instruction and the one after it */
   struct module* module;
   Bool seen, startup;
-  IRCAS* cas;       /* of the present instruction */
-  Bool exchange;    /* and it works with whatever was there */
+  IRCAS* cas;    /* of the present instruction */
+  Bool exchange; /* and it works with whatever was there */
 };
 
 static Bool frame_pointer_at(Addr pc) {
@@ -44,20 +49,32 @@ static IRExpr* plus(struct block* b, IRExpr* addr, UInt offset) {
 static IRExpr* as_word(struct block* b, IRExpr* e, UInt part) {
   static const IROp lanes[4] = {Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3};
   switch (typeOfIRExpr(b->out->tyenv, e)) {
-    case Ity_I1: return temp(b, IRExpr_Unop(Iop_1Uto64, e));
-    case Ity_I8: return temp(b, IRExpr_Unop(Iop_8Uto64, e));
-    case Ity_I16: return temp(b, IRExpr_Unop(Iop_16Uto64, e));
-    case Ity_I32: return temp(b, IRExpr_Unop(Iop_32Uto64, e));
-    case Ity_I64: return e;
-    case Ity_F32: return as_word(b, temp(b, IRExpr_Unop(Iop_ReinterpF32asI32, e)), 0);
-    case Ity_F64: return temp(b, IRExpr_Unop(Iop_ReinterpF64asI64, e));
-    case Ity_V128: return temp(b, IRExpr_Unop(part ? Iop_V128HIto64 : Iop_V128to64, e));
-    case Ity_V256: return temp(b, IRExpr_Unop(lanes[part], e));
-    default: return NULL;
+    case Ity_I1:
+      return temp(b, IRExpr_Unop(Iop_1Uto64, e));
+    case Ity_I8:
+      return temp(b, IRExpr_Unop(Iop_8Uto64, e));
+    case Ity_I16:
+      return temp(b, IRExpr_Unop(Iop_16Uto64, e));
+    case Ity_I32:
+      return temp(b, IRExpr_Unop(Iop_32Uto64, e));
+    case Ity_I64:
+      return e;
+    case Ity_F32:
+      return as_word(b, temp(b, IRExpr_Unop(Iop_ReinterpF32asI32, e)), 0);
+    case Ity_F64:
+      return temp(b, IRExpr_Unop(Iop_ReinterpF64asI64, e));
+    case Ity_V128:
+      return temp(b, IRExpr_Unop(part ? Iop_V128HIto64 : Iop_V128to64, e));
+    case Ity_V256:
+      return temp(b, IRExpr_Unop(lanes[part], e));
+    default:
+      return NULL;
   }
 }
 
-static IRExpr* at(struct block* b, UInt size, UInt flags) { return IRExpr_Const(IRConst_U64(STEM_AT(b->pc, size, flags))); }
+static IRExpr* at(struct block* b, UInt size, UInt flags) {
+  return IRExpr_Const(IRConst_U64(STEM_AT(b->pc, size, flags)));
+}
 
 static UInt kind_of(struct block* b, IRExpr* e) { return e->tag == Iex_RdTmp ? b->kind[e->Iex.RdTmp.tmp] : PLAIN; }
 static Bool is_frame(UInt kind) { return kind == FRAME || kind == WITHIN; }
@@ -96,7 +113,8 @@ static Bool saves_frame_pointer(Addr pc) { return *(const UChar*)pc == 0x55; }
 
 static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExpr* guard) {
   if (is_linkage(b, addr) || kind_of(b, addr) == GUARD || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
-  if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 && data->Iex.Const.con->Ico.U64 == b->next)
+  if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 &&
+      data->Iex.Const.con->Ico.U64 == b->next)
     return; /* an indirect call pushes where it returns to */
   UInt flags = address_flags(b, addr);
   for (UInt part = 0; part * 8 < size; part++) {
@@ -118,7 +136,8 @@ static void escape(struct block* b, IRExpr* e) {
   call(b, "stem_help_escape", &stem_help_escape, mkIRExprVec_2(e, at(b, 0, 0)), NULL);
 }
 
-/* --- what temporaries are, and where stack addresses get out ---------------------------------------------------------------------- */
+/* --- what temporaries are, and where stack addresses get out
+ * ---------------------------------------------------------------------- */
 
 static Bool is_constant(IRExpr* e) { return e->tag == Iex_Const; }
 
@@ -137,10 +156,13 @@ static void expression(struct block* b, IRTemp to, IRExpr* e) {
     case Iex_Get:
       if (e->Iex.Get.ty != Ity_I64) return;
       if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_RSP)) b->kind[to] = FRAME;
-      if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_RBP) && b->seen && frame_pointer_at(b->pc)) b->kind[to] = FRAME;
+      if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_RBP) && b->seen && frame_pointer_at(b->pc))
+        b->kind[to] = FRAME;
       if (e->Iex.Get.offset == offsetof(VexGuestAMD64State, guest_FS_CONST)) b->kind[to] = OF_THREAD;
       return;
-    case Iex_RdTmp: b->kind[to] = kind_of(b, e); return;
+    case Iex_RdTmp:
+      b->kind[to] = kind_of(b, e);
+      return;
     case Iex_Binop: {
       IRExpr *x = e->Iex.Binop.arg1, *y = e->Iex.Binop.arg2;
       if (e->Iex.Binop.op == Iop_Add64 || e->Iex.Binop.op == Iop_Sub64) {
@@ -161,7 +183,8 @@ static void expression(struct block* b, IRTemp to, IRExpr* e) {
     case Iex_ITE:
       if (is_frame(kind_of(b, e->Iex.ITE.iftrue)) || is_frame(kind_of(b, e->Iex.ITE.iffalse))) b->kind[to] = WITHIN;
       return;
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -169,12 +192,16 @@ static void put(struct block* b, Int offset, IRExpr* data) {
   if (!is_frame(kind_of(b, data)) || !b->seen) return;
   if (offset == offsetof(VexGuestAMD64State, guest_RSP)) return;
   if (offset == offsetof(VexGuestAMD64State, guest_RBP) && frame_pointer_at(b->next)) return;
-  if (offset >= (Int)offsetof(VexGuestAMD64State, guest_CC_OP) && offset <= (Int)offsetof(VexGuestAMD64State, guest_CC_NDEP)) return;
+  if (offset >= (Int)offsetof(VexGuestAMD64State, guest_CC_OP) &&
+      offset <= (Int)offsetof(VexGuestAMD64State, guest_CC_NDEP))
+    return;
   if (offset == offsetof(VexGuestAMD64State, guest_RIP)) return;
   escape(b, data);
 }
 
-/* --- statements ---------------------------------------------------------------------------------------------------------------------- */
+/* --- statements
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
 
 static Bool is_conditional_jump(Addr pc) {
   const UChar* p = (const UChar*)pc;
@@ -182,14 +209,23 @@ static Bool is_conditional_jump(Addr pc) {
   return (*p & 0xf0) == 0x70 || (*p >= 0xe0 && *p <= 0xe3) || (*p == 0x0f && (p[1] & 0xf0) == 0x80);
 }
 
-/* What the compiler puts around main. Most of its symbols have no size, and so no name here: in a file that has its symbols, code without
- * a name and without lines. */
+/* What the compiler puts around main. Most of its symbols have no size, and so no name here: in a file that has its
+ * symbols, code without a name and without lines. */
 static Bool is_startup(struct module* m, Addr pc) {
-  static const HChar* const names[] = {"(below main)", "_start", "_init", "_fini", "__do_global_dtors_aux", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
-                                       "__libc_csu_init", "__libc_csu_fini"};
+  static const HChar* const names[] = {"(below main)",
+                                       "_start",
+                                       "_init",
+                                       "_fini",
+                                       "__do_global_dtors_aux",
+                                       "frame_dummy",
+                                       "register_tm_clones",
+                                       "deregister_tm_clones",
+                                       "__libc_csu_init",
+                                       "__libc_csu_fini"};
   const HChar* name;
   UInt line;
-  if (!VG_(get_fnname)(VG_(current_DiEpoch)(), pc, &name)) return m->symbols && !VG_(get_linenum)(VG_(current_DiEpoch)(), pc, &line);
+  if (!VG_(get_fnname)(VG_(current_DiEpoch)(), pc, &name))
+    return m->symbols && !VG_(get_linenum)(VG_(current_DiEpoch)(), pc, &line);
   for (UInt i = 0; i < sizeof names / sizeof *names; i++)
     if (VG_(strcmp)(name, names[i]) == 0) return True;
   return False;
@@ -213,7 +249,8 @@ static UInt cas_size(struct block* b) { return (UInt)sizeofIRType(typeOfIRExpr(b
 static Bool begins_exchange(struct block* b, IRExpr* addr) {
   if (!b->cas || b->cas->expdHi || !eqIRAtom(b->cas->addr, addr)) return False;
   b->exchange = True;
-  call(b, "stem_help_xchg_before", &stem_help_xchg_before, mkIRExprVec_2(addr, at(b, cas_size(b), address_flags(b, addr))), NULL);
+  call(b, "stem_help_xchg_before", &stem_help_xchg_before,
+       mkIRExprVec_2(addr, at(b, cas_size(b), address_flags(b, addr))), NULL);
   return True;
 }
 
@@ -221,7 +258,8 @@ static void cas(struct block* b, IRStmt* st) {
   IRCAS* c = st->Ist.CAS.details;
   UInt size = cas_size(b), flags = address_flags(b, c->addr);
   Bool twice = c->dataHi != NULL;
-  if (!b->exchange) call(b, "stem_help_cas_before", &stem_help_cas_before, mkIRExprVec_2(c->addr, at(b, size, flags)), NULL);
+  if (!b->exchange)
+    call(b, "stem_help_cas_before", &stem_help_cas_before, mkIRExprVec_2(c->addr, at(b, size, flags)), NULL);
   escape(b, c->dataLo);
   add(b, st);
   IRExpr* old = as_word(b, IRExpr_RdTmp(c->oldLo), 0);
@@ -230,18 +268,20 @@ static void cas(struct block* b, IRStmt* st) {
     call(b, "stem_help_xchg_after", &stem_help_xchg_after, mkIRExprVec_4(c->addr, old, now, at(b, size, flags)), NULL);
     return;
   }
-  call(b, "stem_help_cas_after", &stem_help_cas_after, mkIRExprVec_5(c->addr, old, as_word(b, c->expdLo, 0), now, at(b, size, flags)), NULL);
+  call(b, "stem_help_cas_after", &stem_help_cas_after,
+       mkIRExprVec_5(c->addr, old, as_word(b, c->expdLo, 0), now, at(b, size, flags)), NULL);
   if (!twice) return;
   call(b, "stem_help_cas_after", &stem_help_cas_after,
-       mkIRExprVec_5(plus(b, c->addr, size), as_word(b, IRExpr_RdTmp(c->oldHi), 0), as_word(b, c->expdHi, 0), as_word(b, c->dataHi, 0),
-                     at(b, size, flags | STEM_AT_MORE)),
+       mkIRExprVec_5(plus(b, c->addr, size), as_word(b, IRExpr_RdTmp(c->oldHi), 0), as_word(b, c->expdHi, 0),
+                     as_word(b, c->dataHi, 0), at(b, size, flags | STEM_AT_MORE)),
        NULL);
 }
 
 static void leave(struct block* b, IRStmt* st) {
   if (st->Ist.Exit.jk != Ijk_Boring) return;
   Addr target = st->Ist.Exit.dst->Ico.U64;
-  if (target == b->pc) return; /* an atomic operation that tries again, which it never does here; a repeated instruction */
+  if (target == b->pc)
+    return; /* an atomic operation that tries again, which it never does here; a repeated instruction */
   if (!is_conditional_jump(b->pc)) {
     call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
     return;
@@ -256,7 +296,8 @@ static void statement(struct block* b, IRStmt* st) {
     case Ist_WrTmp: {
       IRExpr* e = st->Ist.WrTmp.data;
       if (e->tag == Iex_Load) {
-        if (b->seen && !begins_exchange(b, e->Iex.Load.addr)) access(b, e->Iex.Load.addr, (UInt)sizeofIRType(e->Iex.Load.ty), NULL, NULL);
+        if (b->seen && !begins_exchange(b, e->Iex.Load.addr))
+          access(b, e->Iex.Load.addr, (UInt)sizeofIRType(e->Iex.Load.ty), NULL, NULL);
       } else {
         expression(b, st->Ist.WrTmp.tmp, e);
       }
@@ -265,7 +306,8 @@ static void statement(struct block* b, IRStmt* st) {
     case Ist_Store:
       if (b->seen) {
         if (!saves_frame_pointer(b->pc)) escape(b, st->Ist.Store.data);
-        access(b, st->Ist.Store.addr, (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, st->Ist.Store.data)), st->Ist.Store.data, NULL);
+        access(b, st->Ist.Store.addr, (UInt)sizeofIRType(typeOfIRExpr(b->in->tyenv, st->Ist.Store.data)),
+               st->Ist.Store.data, NULL);
       }
       break;
     case Ist_StoreG: {
@@ -288,14 +330,23 @@ static void statement(struct block* b, IRStmt* st) {
         return;
       }
       break;
-    case Ist_Put: put(b, st->Ist.Put.offset, st->Ist.Put.data); break;
+    case Ist_Put:
+      put(b, st->Ist.Put.offset, st->Ist.Put.data);
+      break;
     case Ist_Exit:
       if (b->seen) leave(b, st);
       break;
     case Ist_Dirty:
-      if (b->seen && st->Ist.Dirty.details->mFx != Ifx_None) call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
+      if (b->seen && st->Ist.Dirty.details->mFx != Ifx_None)
+        call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
       break;
-    case Ist_NoOp: case Ist_IMark: case Ist_AbiHint: case Ist_PutI: case Ist_LLSC: case Ist_MBE: break;
+    case Ist_NoOp:
+    case Ist_IMark:
+    case Ist_AbiHint:
+    case Ist_PutI:
+    case Ist_LLSC:
+    case Ist_MBE:
+      break;
   }
   add(b, st);
 }
@@ -316,7 +367,8 @@ IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
   }
   /* An indirect jump or call, or a system call. Returns go where the caller was: nothing that was read decides that. */
   Bool indirect = in->next->tag != Iex_Const && in->jumpkind != Ijk_Ret;
-  Bool leaves = in->jumpkind != Ijk_Boring && in->jumpkind != Ijk_Call && in->jumpkind != Ijk_Ret && in->jumpkind != Ijk_ClientReq;
+  Bool leaves = in->jumpkind != Ijk_Boring && in->jumpkind != Ijk_Call && in->jumpkind != Ijk_Ret &&
+                in->jumpkind != Ijk_ClientReq;
   if (b.seen && (indirect || leaves)) call(&b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(&b, 0, 0)), NULL);
   VG_(free)(b.kind);
   VG_(free)(b.escaped);

@@ -1,11 +1,13 @@
 /* Valgrind's callbacks: start, threads, system calls, requests of the preload, the end. */
 #include <sys/syscall.h>
 
-#include "tracer/valgrind/tool.h"
 #include "tracer/valgrind/requests.h"
+#include "tracer/valgrind/tool.h"
 #include "valgrind.h"
 
-/* --- threads -------------------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static void thread_created(ThreadId parent, ThreadId child) {
   struct bin_thread* by = bin_thread_by_host((Int)parent);
@@ -31,8 +33,8 @@ static void take_stack(struct bin_thread* t, ThreadId tid) {
   t->writers = stem_host_pages(t->writer_bytes + 64);
 }
 
-/* Sixteen random bytes of the kernel's, from which the C library makes what it guards frames and jumps with: a replay has the
- * same ones. They lie behind the arguments and the environment. */
+/* Sixteen random bytes of the kernel's, from which the C library makes what it guards frames and jumps with: a replay
+ * has the same ones. They lie behind the arguments and the environment. */
 static void settle_guards(Addr sp) {
   enum { END = 0, RANDOM = 25 };
   UWord* at = (UWord*)sp;
@@ -66,20 +68,23 @@ static void thread_ends(ThreadId tid) {
   if (!t || !bin.on) return;
   if (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE) return;
   uint64_t head = 0, size = 0;
-  if (t == bin.holder && bin_sys(SYS_get_robust_list, 0, &head, &size, 0) == 0 && head && stem_readable(head, 8)) bin_leave_robust(t, head);
+  if (t == bin.holder && bin_sys(SYS_get_robust_list, 0, &head, &size, 0) == 0 && head && stem_readable(head, 8))
+    bin_leave_robust(t, head);
   bin_end(t);
 }
 
-/* --- system calls: one that may block gives the token up ------------------------------------------------------------------------- */
+/* --- system calls: one that may block gives the token up
+ * ------------------------------------------------------------------------- */
 
 static Int sent; /* the signal that the present system call sends to its own caller */
 
 static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
-  sent = number == SYS_tgkill && args[1] == (UWord)VG_(gettid)() ? (Int)args[2]
+  sent = number == SYS_tgkill && args[1] == (UWord)VG_(gettid)()  ? (Int)args[2]
          : number == SYS_tkill && args[0] == (UWord)VG_(gettid)() ? (Int)args[1]
-         : number == SYS_kill && args[0] == (UWord)VG_(getpid)() ? (Int)args[1] : 0;
+         : number == SYS_kill && args[0] == (UWord)VG_(getpid)()  ? (Int)args[1]
+                                                                  : 0;
   if (number == SYS_exit_group) {
     bin_finish(BIN_EXITED, (Int)args[0]);
     stem_host_exit((Int)args[0]);
@@ -96,7 +101,8 @@ static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, Sy
   if (t) bin_outside_end(t, number != SYS_futex);
 }
 
-/* --- requests of the preload ------------------------------------------------------------------------------------------------------ */
+/* --- requests of the preload
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void allocated(struct bin_thread* t, ThreadId tid, Addr addr, UWord size, Bool zeroed) {
   Addr ips[24];
@@ -106,10 +112,13 @@ static void allocated(struct bin_thread* t, ThreadId tid, Addr addr, UWord size,
   for (UInt i = 1; i < n && k < 4; i++) {
     struct module* m = stem_module_at(ips[i]);
     if (!m || !m->seen) continue;
-    if (!site) site = ips[i];
-    else callers[k++] = ips[i] + 1;
+    if (!site)
+      site = ips[i];
+    else
+      callers[k++] = ips[i] + 1;
   }
-  if (!addr || !site) return; /* the C library's own: nothing of the program's, and it would not tell us when it frees */
+  if (!addr || !site)
+    return; /* the C library's own: nothing of the program's, and it would not tell us when it frees */
   bin_pin(t, site);
   bin_append(stem_head(STEM_KIND_Alloc, zeroed ? BIN_ZEROED : 0, addr), size, 0, (UInt)site);
   t->last_read = 0;
@@ -129,8 +138,10 @@ static UWord copy(struct bin_thread* t, Addr to, Addr from, UWord size, Addr ret
   if (size == 0) return 1;
   if (!stem_readable(from, size) || !stem_writable(to, size)) return 0;
   struct module* m = stem_module_at(return_address - 1);
-  if (t && m && m->seen) bin_copy(t, to, from, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
-  else VG_(memmove)((void*)to, (void*)from, size);
+  if (t && m && m->seen)
+    bin_copy(t, to, from, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
+  else
+    VG_(memmove)((void*)to, (void*)from, size);
   return 1;
 }
 
@@ -138,8 +149,10 @@ static UWord fill(struct bin_thread* t, Addr to, UWord byte, UWord size, Addr re
   if (size == 0) return 1;
   if (!stem_writable(to, size)) return 0;
   struct module* m = stem_module_at(return_address - 1);
-  if (t && m && m->seen) bin_fill(t, to, (UInt)byte, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
-  else VG_(memset)((void*)to, (Int)byte, size);
+  if (t && m && m->seen)
+    bin_fill(t, to, (UInt)byte, size, return_address - 1, VG_(get_SP)(VG_(get_running_tid)()));
+  else
+    VG_(memset)((void*)to, (Int)byte, size);
   return 1;
 }
 
@@ -199,7 +212,8 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
       bin_read_range(t, args[1], args[2], args[4] - 1, VG_(get_SP)(tid));
       return True;
     }
-    default: break;
+    default:
+      break;
   }
   if (op == BIN_YIELD && args[2]) {
     struct module* m = stem_module_at(args[4] - 1);
@@ -210,7 +224,9 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
   return True;
 }
 
-/* --- the rest ----------------------------------------------------------------------------------------------------------------------- */
+/* --- the rest
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
 
 static void memory_gone(Addr a, SizeT size) { stem_pages_changed(a, size); }
 static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_pages_changed(a, size); }
@@ -222,8 +238,8 @@ static void forked(ThreadId tid) {
 
 static void after_options(void) { stem_launch(); }
 
-/* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot access what it
- * was about to; else the trace says nothing, and the launcher knows. */
+/* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot
+ * access what it was about to; else the trace says nothing, and the launcher knows. */
 static void record_end(struct bin_thread* t) {
   Addr addr = 0;
   UInt site = 0;
@@ -241,7 +257,8 @@ static void record_end(struct bin_thread* t) {
   bin_append(stem_head(STEM_KIND_Fault, 0, addr), sent ? (ULong)sent : VKI_SIGSEGV, 0, site);
 }
 
-/* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows the signal. */
+/* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows
+ * the signal. */
 static void finish(Int code) {
   if (bin.holder) record_end(bin.holder);
   bin.on = 0;

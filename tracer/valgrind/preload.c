@@ -1,8 +1,9 @@
-/* Loaded into the program: stands around pthread functions, allocation, and the functions that move memory, and tells the tool.
+/* Loaded into the program: stands around pthread functions, allocation, and the functions that move memory, and tells
+ * the tool.
  *
- * A wrapper asks before the real call (the tool lets the thread wait there until the call cannot block), makes it, and tells the
- * result. Condition variables, barriers and once-flags are the model's alone. Built as Valgrind's own preloads are; what it calls
- * of the C library while it is busy itself passes through its own wrappers (`busy`). */
+ * A wrapper asks before the real call (the tool lets the thread wait there until the call cannot block), makes it, and
+ * tells the result. Condition variables, barriers and once-flags are the model's alone. Built as Valgrind's own
+ * preloads are; what it calls of the C library while it is busy itself passes through its own wrappers (`busy`). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -13,8 +14,8 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "valgrind.h"
 #include "tracer/valgrind/requests.h"
+#include "valgrind.h"
 
 enum {
 #define BIN_OP(name) BIN_##name,
@@ -23,23 +24,24 @@ enum {
 
 static __thread int busy __attribute__((tls_model("initial-exec")));
 
-#define ASK(op, object, a, b) \
-  VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), (unsigned long)(b), ra, 0)
+#define ASK(op, object, a, b)                                                                                   \
+  VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), \
+                                  (unsigned long)(b), ra, 0)
 /* What the model does in place of the C library, the C library does where there is no model. */
 #define UNLESS_SCHEDULED(call) \
   if (!ASK(SCHEDULED, 0, 0, 0)) return call
 #define HERE unsigned long ra = (unsigned long)__builtin_return_address(0)
 
 /* NAME as the C library's, the thread library's of older systems, and any version of either. */
-#define WRAP(type, name, encoded, params, ...)                                                      \
-  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__);                                \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                   \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) { FORWARD(name, params); }         \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__);                             \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); }   \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__);                            \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__) { FORWARD(name, params); }  \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__);                      \
+#define WRAP(type, name, encoded, params, ...)                                                           \
+  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__);                                     \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                        \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) { FORWARD(name, params); }              \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__);                                  \
+  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); }        \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__);                                 \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__) { FORWARD(name, params); }       \
+  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__);                           \
   type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); } \
   static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__)
 #define FORWARD(name, params) \
@@ -49,16 +51,38 @@ static __thread int busy __attribute__((tls_model("initial-exec")));
   return wrap_##name(fn, ra, EXPAND params)
 #define EXPAND(...) __VA_ARGS__
 
-#define REAL1(fn, a) ({ unsigned long r_; CALL_FN_W_W(r_, fn, a); (int)r_; })
-#define REAL2(fn, a, b) ({ unsigned long r_; CALL_FN_W_WW(r_, fn, a, b); (int)r_; })
-#define REAL3(fn, a, b, c) ({ unsigned long r_; CALL_FN_W_WWW(r_, fn, a, b, c); (int)r_; })
-#define REAL4(fn, a, b, c, d) ({ unsigned long r_; CALL_FN_W_WWWW(r_, fn, a, b, c, d); (int)r_; })
+#define REAL1(fn, a)        \
+  ({                        \
+    unsigned long r_;       \
+    CALL_FN_W_W(r_, fn, a); \
+    (int)r_;                \
+  })
+#define REAL2(fn, a, b)         \
+  ({                            \
+    unsigned long r_;           \
+    CALL_FN_W_WW(r_, fn, a, b); \
+    (int)r_;                    \
+  })
+#define REAL3(fn, a, b, c)          \
+  ({                                \
+    unsigned long r_;               \
+    CALL_FN_W_WWW(r_, fn, a, b, c); \
+    (int)r_;                        \
+  })
+#define REAL4(fn, a, b, c, d)           \
+  ({                                    \
+    unsigned long r_;                   \
+    CALL_FN_W_WWWW(r_, fn, a, b, c, d); \
+    (int)r_;                            \
+  })
 
 /* The tool copies, piece by piece, so that the program's memory changes where others can see it. */
 static void* move(unsigned long ra, char* to, const char* from, size_t n) {
   if (ASK(COPY, to, from, n)) return to;
-  if (to < from) for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = from[i]; /* it will fault where it should */
-  else while (n--) ((volatile char*)to)[n] = from[n];
+  if (to < from)
+    for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = from[i]; /* it will fault where it should */
+  else
+    while (n--) ((volatile char*)to)[n] = from[n];
   return to;
 }
 
@@ -79,9 +103,11 @@ static uint64_t deadline(clockid_t clock, const struct timespec* until) {
   return left <= 0 ? 1 : now + (uint64_t)left;
 }
 
-/* --- mutexes, spinlocks ------------------------------------------------------------------------------------------------------ */
+/* --- mutexes, spinlocks
+ * ------------------------------------------------------------------------------------------------------ */
 
-static int take(OrigFn fn, unsigned long ra, pthread_mutex_t* m, int how, uint64_t until, int arguments, unsigned long b, unsigned long c) {
+static int take(OrigFn fn, unsigned long ra, pthread_mutex_t* m, int how, uint64_t until, int arguments,
+                unsigned long b, unsigned long c) {
   int timed_out = (int)ASK(MUTEX_BEFORE, m, how == 1, until);
   int r = ETIMEDOUT;
   if (!timed_out) r = arguments == 1 ? REAL1(fn, m) : arguments == 2 ? REAL2(fn, m, b) : REAL3(fn, m, b, c);
@@ -99,7 +125,8 @@ WRAP(int, mutex_timedlock, pthreadZumutexZutimedlock, (m, t), pthread_mutex_t* m
   if (busy || bad_time(t)) return REAL2(fn, m, t);
   return take(fn, ra, m, 2, deadline(CLOCK_REALTIME, t), 2, (unsigned long)t, 0);
 }
-WRAP(int, mutex_clocklock, pthreadZumutexZuclocklock, (m, clock, t), pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+WRAP(int, mutex_clocklock, pthreadZumutexZuclocklock, (m, clock, t), pthread_mutex_t* m, clockid_t clock,
+     const struct timespec* t) {
   if (busy || bad_time(t)) return REAL3(fn, m, clock, t);
   return take(fn, ra, m, 2, deadline(clock, t), 3, (unsigned long)clock, (unsigned long)t);
 }
@@ -131,33 +158,35 @@ WRAP(int, spin_unlock, pthreadZuspinZuunlock, (l), pthread_spinlock_t* l) {
   return r;
 }
 
-/* --- read-write locks ---------------------------------------------------------------------------------------------------------- */
+/* --- read-write locks
+ * ---------------------------------------------------------------------------------------------------------- */
 
-#define RWLOCK(WHO, name, encoded)                                                                                                    \
-  WRAP(int, rwlock_##name##lock, pthreadZurwlockZu##encoded##lock, (l), pthread_rwlock_t* l) {                                        \
-    ASK(WHO##_BEFORE, l, 0, 0);                                                                                                       \
-    int r = REAL1(fn, l);                                                                                                             \
-    ASK(WHO##_LOCKED, l, r, 0);                                                                                                       \
-    return r;                                                                                                                         \
-  }                                                                                                                                   \
-  WRAP(int, rwlock_try##name##lock, pthreadZurwlockZutry##encoded##lock, (l), pthread_rwlock_t* l) {                                  \
-    ASK(WHO##_BEFORE, l, 1, 0);                                                                                                       \
-    int r = REAL1(fn, l);                                                                                                             \
-    ASK(WHO##_LOCKED, l, r, 1);                                                                                                       \
-    return r;                                                                                                                         \
-  }                                                                                                                                   \
-  WRAP(int, rwlock_timed##name##lock, pthreadZurwlockZutimed##encoded##lock, (l, t), pthread_rwlock_t* l, const struct timespec* t) { \
-    if (bad_time(t)) return REAL2(fn, l, t);                                                                                          \
-    int r = ASK(WHO##_BEFORE, l, 0, deadline(CLOCK_REALTIME, t)) ? ETIMEDOUT : REAL2(fn, l, t);                                       \
-    ASK(WHO##_LOCKED, l, r, 2);                                                                                                       \
-    return r;                                                                                                                         \
-  }                                                                                                                                   \
-  WRAP(int, rwlock_clock##name##lock, pthreadZurwlockZuclock##encoded##lock, (l, clock, t), pthread_rwlock_t* l, clockid_t clock,     \
-       const struct timespec* t) {                                                                                                    \
-    if (bad_time(t)) return REAL3(fn, l, clock, t);                                                                                   \
-    int r = ASK(WHO##_BEFORE, l, 0, deadline(clock, t)) ? ETIMEDOUT : REAL3(fn, l, clock, t);                                         \
-    ASK(WHO##_LOCKED, l, r, 2);                                                                                                       \
-    return r;                                                                                                                         \
+#define RWLOCK(WHO, name, encoded)                                                                               \
+  WRAP(int, rwlock_##name##lock, pthreadZurwlockZu##encoded##lock, (l), pthread_rwlock_t* l) {                   \
+    ASK(WHO##_BEFORE, l, 0, 0);                                                                                  \
+    int r = REAL1(fn, l);                                                                                        \
+    ASK(WHO##_LOCKED, l, r, 0);                                                                                  \
+    return r;                                                                                                    \
+  }                                                                                                              \
+  WRAP(int, rwlock_try##name##lock, pthreadZurwlockZutry##encoded##lock, (l), pthread_rwlock_t* l) {             \
+    ASK(WHO##_BEFORE, l, 1, 0);                                                                                  \
+    int r = REAL1(fn, l);                                                                                        \
+    ASK(WHO##_LOCKED, l, r, 1);                                                                                  \
+    return r;                                                                                                    \
+  }                                                                                                              \
+  WRAP(int, rwlock_timed##name##lock, pthreadZurwlockZutimed##encoded##lock, (l, t), pthread_rwlock_t* l,        \
+       const struct timespec* t) {                                                                               \
+    if (bad_time(t)) return REAL2(fn, l, t);                                                                     \
+    int r = ASK(WHO##_BEFORE, l, 0, deadline(CLOCK_REALTIME, t)) ? ETIMEDOUT : REAL2(fn, l, t);                  \
+    ASK(WHO##_LOCKED, l, r, 2);                                                                                  \
+    return r;                                                                                                    \
+  }                                                                                                              \
+  WRAP(int, rwlock_clock##name##lock, pthreadZurwlockZuclock##encoded##lock, (l, clock, t), pthread_rwlock_t* l, \
+       clockid_t clock, const struct timespec* t) {                                                              \
+    if (bad_time(t)) return REAL3(fn, l, clock, t);                                                              \
+    int r = ASK(WHO##_BEFORE, l, 0, deadline(clock, t)) ? ETIMEDOUT : REAL3(fn, l, clock, t);                    \
+    ASK(WHO##_LOCKED, l, r, 2);                                                                                  \
+    return r;                                                                                                    \
   }
 RWLOCK(READ, rd, rd)
 RWLOCK(WRITE, wr, wr)
@@ -169,7 +198,8 @@ WRAP(int, rwlock_unlock, pthreadZurwlockZuunlock, (l), pthread_rwlock_t* l) {
   return r;
 }
 
-/* --- condition variables ----------------------------------------------------------------------------------------------------------- */
+/* --- condition variables
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_t until) {
   busy++;
@@ -188,13 +218,14 @@ WRAP(int, cond_wait, pthreadZucondZuwait, (c, m), pthread_cond_t* c, pthread_mut
   UNLESS_SCHEDULED(REAL2(fn, c, m));
   return wait(ra, c, m, 0);
 }
-WRAP(int, cond_timedwait, pthreadZucondZutimedwait, (c, m, t), pthread_cond_t* c, pthread_mutex_t* m, const struct timespec* t) {
+WRAP(int, cond_timedwait, pthreadZucondZutimedwait, (c, m, t), pthread_cond_t* c, pthread_mutex_t* m,
+     const struct timespec* t) {
   UNLESS_SCHEDULED(REAL3(fn, c, m, t));
   if (bad_time(t)) return EINVAL;
   return wait(ra, c, m, deadline(c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, t));
 }
-WRAP(int, cond_clockwait, pthreadZucondZuclockwait, (c, m, clock, t), pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
-     const struct timespec* t) {
+WRAP(int, cond_clockwait, pthreadZucondZuclockwait, (c, m, clock, t), pthread_cond_t* c, pthread_mutex_t* m,
+     clockid_t clock, const struct timespec* t) {
   UNLESS_SCHEDULED(REAL4(fn, c, m, clock, t));
   if (bad_time(t)) return EINVAL;
   return wait(ra, c, m, deadline(clock, t));
@@ -210,7 +241,8 @@ WRAP(int, cond_broadcast, pthreadZucondZubroadcast, (c), pthread_cond_t* c) {
   return 0;
 }
 
-/* --- semaphores, barriers, once ------------------------------------------------------------------------------------------------- */
+/* --- semaphores, barriers, once
+ * ------------------------------------------------------------------------------------------------- */
 
 static int sem_result(unsigned long ra, sem_t* s, int r, int how) {
   int error = r ? errno : 0;
@@ -249,7 +281,8 @@ WRAP(int, sem_post, semZupost, (s), sem_t* s) {
   return REAL1(fn, s);
 }
 
-WRAP(int, barrier_init, pthreadZubarrierZuinit, (b, attr, count), pthread_barrier_t* b, const pthread_barrierattr_t* attr, unsigned count) {
+WRAP(int, barrier_init, pthreadZubarrierZuinit, (b, attr, count), pthread_barrier_t* b,
+     const pthread_barrierattr_t* attr, unsigned count) {
   int r = REAL3(fn, b, attr, count);
   if (r == 0) ASK(BARRIER_INIT, b, count, 0);
   return r;
@@ -259,8 +292,8 @@ WRAP(int, barrier_wait, pthreadZubarrierZuwait, (b), pthread_barrier_t* b) {
   return ASK(BARRIER_WAIT, b, 0, 0) ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }
 
-/* An exception or a cancellation that leaves the initialiser leaves it undone. The unwinder is there when either happens; where it is
- * not, nobody asks for its part in this. */
+/* An exception or a cancellation that leaves the initialiser leaves it undone. The unwinder is there when either
+ * happens; where it is not, nobody asks for its part in this. */
 __asm__(".weak __gcc_personality_v0");
 struct once_run {
   pthread_once_t* once;
@@ -309,12 +342,16 @@ void I_WRAP_SONAME_FNNAME_ZU(libstdcZpZpZa, __cxa_guard_abort)(uint64_t* guard) 
   ASK(GUARD_DONE, guard, 0, 0);
 }
 
-/* --- threads ------------------------------------------------------------------------------------------------------------------------- */
+/* --- threads
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
 
-WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out, const pthread_attr_t* attr, void* (*start)(void*), void* argument) {
+WRAP(int, create, pthreadZucreate, (out, attr, start, argument), pthread_t* out, const pthread_attr_t* attr,
+     void* (*start)(void*), void* argument) {
   int detached = 0;
   busy++;
-  if (attr && attr != (const pthread_attr_t*)-1) pthread_attr_getdetachstate(attr, &detached); /* -1: thrd_create's own mark */
+  if (attr && attr != (const pthread_attr_t*)-1)
+    pthread_attr_getdetachstate(attr, &detached); /* -1: thrd_create's own mark */
   ASK(CREATE_BEFORE, 0, 0, 0);
   pthread_t handle = 0;
   int r = REAL4(fn, &handle, attr, start, argument);
@@ -328,9 +365,12 @@ static int join(OrigFn fn, unsigned long ra, pthread_t thread, void** result, in
   unsigned long failed = ASK(JOIN_BEFORE, thread, tries, until);
   if (failed == 1 && ASK(CANCELLED, 0, 0, 0)) pthread_testcancel();
   switch (failed) {
-    case 1: return tries ? EBUSY : ETIMEDOUT;
-    case 2: return tries || until ? EINVAL : REAL2(fn, thread, result); /* not one that we know */
-    default: break;
+    case 1:
+      return tries ? EBUSY : ETIMEDOUT;
+    case 2:
+      return tries || until ? EINVAL : REAL2(fn, thread, result); /* not one that we know */
+    default:
+      break;
   }
   void* answer = 0;
   busy++;
@@ -343,8 +383,11 @@ static int join(OrigFn fn, unsigned long ra, pthread_t thread, void** result, in
 WRAP(int, join, pthreadZujoin, (thread, result), pthread_t thread, void** result) {
   return busy ? REAL2(fn, thread, result) : join(fn, ra, thread, result, 0, 0);
 }
-WRAP(int, tryjoin, pthreadZutryjoinZunp, (thread, result), pthread_t thread, void** result) { return join(fn, ra, thread, result, 1, 0); }
-WRAP(int, timedjoin, pthreadZutimedjoinZunp, (thread, result, t), pthread_t thread, void** result, const struct timespec* t) {
+WRAP(int, tryjoin, pthreadZutryjoinZunp, (thread, result), pthread_t thread, void** result) {
+  return join(fn, ra, thread, result, 1, 0);
+}
+WRAP(int, timedjoin, pthreadZutimedjoinZunp, (thread, result, t), pthread_t thread, void** result,
+     const struct timespec* t) {
   return join(fn, ra, thread, result, 0, t ? deadline(CLOCK_REALTIME, t) : 0);
 }
 WRAP(int, detach, pthreadZudetach, (thread), pthread_t thread) {
@@ -387,7 +430,8 @@ WRAP(int, setcancelstate, pthreadZusetcancelstate, (state, old), int state, int*
 WRAP(int, setcanceltype, pthreadZusetcanceltype, (type, old), int type, int* old) {
   UNLESS_SCHEDULED(REAL2(fn, type, old));
   if (type != PTHREAD_CANCEL_DEFERRED && type != PTHREAD_CANCEL_ASYNCHRONOUS) return EINVAL;
-  int before = ASK(CANCEL_TYPE, 0, type == PTHREAD_CANCEL_ASYNCHRONOUS, 0) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED;
+  int before = ASK(CANCEL_TYPE, 0, type == PTHREAD_CANCEL_ASYNCHRONOUS, 0) ? PTHREAD_CANCEL_ASYNCHRONOUS
+                                                                           : PTHREAD_CANCEL_DEFERRED;
   if (old) move(ra, (char*)old, (const char*)&before, sizeof *old);
   return 0;
 }
@@ -400,7 +444,8 @@ WRAP(int, nanosleep, nanosleep, (t, left), const struct timespec* t, struct time
   UNLESS_SCHEDULED(REAL2(fn, t, left));
   return sleep_for(ra, (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
 }
-WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t clock, int flags, const struct timespec* t, struct timespec* left) {
+WRAP(int, clock_nanosleep, clockZunanosleep, (clock, flags, t, left), clockid_t clock, int flags,
+     const struct timespec* t, struct timespec* left) {
   if (bad_time(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) return REAL4(fn, clock, flags, t, left);
   UNLESS_SCHEDULED(REAL4(fn, clock, flags, t, left));
   if (flags & TIMER_ABSTIME) {
@@ -418,7 +463,8 @@ WRAP(int, sleep, sleep, (t), unsigned t) {
   return sleep_for(ra, t * 1000000000ull);
 }
 
-/* --- answers of the outside world: recorded, and fed back on replay (tracer/binary/answers.c) --------------------------------------- */
+/* --- answers of the outside world: recorded, and fed back on replay (tracer/binary/answers.c)
+ * --------------------------------------- */
 
 enum {
 #define BIN_ANSWER(name, text) ANSWER_##name,
@@ -537,7 +583,7 @@ WRAP(ssize_t, getrandom, getrandom, (buffer, n, flags), void* buffer, size_t n, 
     return (void*)p;                                                \
   }
 ALLOCATE(malloc, malloc, CALL_FN_W_W(p, fn, n), 0, n, size_t n)
-ALLOCATE(calloc, calloc, CALL_FN_W_WW(p, fn, k, n), 1, k * n, size_t k, size_t n)
+ALLOCATE(calloc, calloc, CALL_FN_W_WW(p, fn, k, n), 1, k* n, size_t k, size_t n)
 ALLOCATE(memalign, memalign, CALL_FN_W_WW(p, fn, align, n), 0, n, size_t align, size_t n)
 ALLOCATE(aligned_alloc, alignedZualloc, CALL_FN_W_WW(p, fn, align, n), 0, n, size_t align, size_t n)
 
@@ -575,11 +621,15 @@ void I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, free)(void* p) {
   (void)r;
 }
 
-/* --- functions that move memory: the tool does it, piece by piece ------------------------------------------------------------------- */
+/* --- functions that move memory: the tool does it, piece by piece
+ * ------------------------------------------------------------------- */
 
-#define MOVE(encoded)                                                                                                       \
-  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n);                              \
-  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n) { HERE; return move(ra, to, from, n); }
+#define MOVE(encoded)                                                                           \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n);  \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, const void* from, size_t n) { \
+    HERE;                                                                                       \
+    return move(ra, to, from, n);                                                               \
+  }
 MOVE(memcpy)
 MOVE(memcpyZAZa)
 MOVE(memmove)
@@ -592,12 +642,13 @@ MOVE(ZuZumemmoveZuavxZuZa)
 MOVE(ZuZumemmoveZusse2ZuZa)
 MOVE(ZuZumemmoveZuevexZuZa)
 
-#define FILL_(encoded)                                                                              \
-  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n);              \
-  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n) {             \
-    HERE;                                                                                           \
-    if (!ASK(FILL, to, (unsigned char)byte, n)) for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = (char)byte; \
-    return to;                                                                                      \
+#define FILL_(encoded)                                                                  \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n);  \
+  void* I_REPLACE_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(void* to, int byte, size_t n) { \
+    HERE;                                                                               \
+    if (!ASK(FILL, to, (unsigned char)byte, n))                                         \
+      for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = (char)byte;              \
+    return to;                                                                          \
   }
 FILL_(memset)
 FILL_(ZuZumemsetZuchk)

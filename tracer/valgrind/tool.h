@@ -7,9 +7,8 @@
 #ifndef STEM_TRACER_VALGRIND_TOOL_H
 #define STEM_TRACER_VALGRIND_TOOL_H
 
-#include "pub_tool_basics.h"
-#include "pub_tool_vki.h"
 #include "pub_tool_aspacemgr.h"
+#include "pub_tool_basics.h"
 #include "pub_tool_clientstate.h"
 #include "pub_tool_debuginfo.h"
 #include "pub_tool_guest.h"
@@ -24,7 +23,7 @@
 #include "pub_tool_stacktrace.h"
 #include "pub_tool_threadstate.h"
 #include "pub_tool_tooliface.h"
-
+#include "pub_tool_vki.h"
 #include "tracer/binary/engine.h"
 #include "tracer/binary/sys.h"
 
@@ -33,8 +32,8 @@ typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding
 extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
 extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
 extern Bool VG_(in_generated_code);
-extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32), VG_(stats__n_xIndir_hits3_32),
-    VG_(stats__n_xIndir_misses_32);
+extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32),
+    VG_(stats__n_xIndir_hits3_32), VG_(stats__n_xIndir_misses_32);
 extern Bool VG_(is_exiting)(ThreadId tid);
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
 extern Int VG_(safe_fd)(Int oldfd);
@@ -43,18 +42,18 @@ extern Addr ML_(get_CFA)(Addr ip, Addr sp, Addr fp, Addr min_accessible, Addr ma
 
 /* --- host.c --- */
 struct module {
-  Addr begin, end;   /* its code */
+  Addr begin, end; /* its code */
   Addr bias;
-  Bool seen;         /* accesses of its code are recorded */
+  Bool seen; /* accesses of its code are recorded */
   Bool announced;
-  Bool symbols;      /* the file has its symbol table */
+  Bool symbols; /* the file has its symbol table */
   Addr plt, plt_end, got, got_end, gotplt, gotplt_end;
   HChar* path;
 };
-void stem_host_thread_gone(void); /* called by a thread that ends */
-struct module* stem_module_at(Addr pc); /* NULL: none */
+void stem_host_thread_gone(void);                        /* called by a thread that ends */
+struct module* stem_module_at(Addr pc);                  /* NULL: none */
 Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
-Addr stem_site_of(ThreadId tid, Addr return_address); /* the call in code that is recorded, or 0 */
+Addr stem_site_of(ThreadId tid, Addr return_address);    /* the call in code that is recorded, or 0 */
 Bool stem_readable(Addr addr, SizeT size);
 Bool stem_writable(Addr addr, SizeT size);
 void stem_pages_changed(Addr addr, SizeT size);
@@ -65,9 +64,13 @@ void stem_write_meta(void);
 
 /* --- helpers.c: what is known when code is translated, in one word --- */
 #define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)
-enum { STEM_AT_FREE = 1, /* the address is constant or relative to the frame: no earlier read decides it */
-       STEM_AT_MORE = 2  /* not the first piece of its instruction's access */ };
-extern struct stem_fault { Addr addr, site; } stem_faulting; /* a read that cannot be made */
+enum {
+  STEM_AT_FREE = 1, /* the address is constant or relative to the frame: no earlier read decides it */
+  STEM_AT_MORE = 2  /* not the first piece of its instruction's access */
+};
+extern struct stem_fault {
+  Addr addr, site;
+} stem_faulting; /* a read that cannot be made */
 void stem_help_read(Addr addr, ULong at);
 void stem_help_write(Addr addr, ULong value, ULong at);
 void stem_help_cas_before(Addr addr, ULong at);
