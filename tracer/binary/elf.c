@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 
 static int read_at(int fd, void* to, uint64_t size, uint64_t offset) {
-  return bin_sys(SYS_pread64, fd, to, size, offset) == (long)size;
+  return stem_sys4(SYS_pread64, fd, to, size, offset) == (long)size;
 }
 
 static int same(const char* a, const char* b) {
@@ -30,14 +30,14 @@ static int has_debug_file(int fd, const Elf64_Shdr* note) {
   }
   for (const char* end = ".debug"; *end;) *to++ = *end++;
   *to = 0;
-  return bin_sys(SYS_access, path, 4 /* R_OK */, 0, 0) == 0;
+  return stem_sys4(SYS_access, path, 4 /* R_OK */, 0, 0) == 0;
 }
 
 struct bin_elf bin_elf(const char* path) {
   struct bin_elf facts = {0, 0};
   Elf64_Ehdr header;
   Elf64_Shdr names, section;
-  int fd = (int)bin_sys(SYS_open, path, O_RDONLY | O_CLOEXEC, 0, 0);
+  int fd = (int)stem_sys4(SYS_open, path, O_RDONLY | O_CLOEXEC, 0, 0);
   if (fd < 0) return facts;
   if (read_at(fd, &header, sizeof header, 0) && header.e_shstrndx < header.e_shnum &&
       read_at(fd, &names, sizeof names, header.e_shoff + header.e_shstrndx * sizeof names))
@@ -50,6 +50,6 @@ struct bin_elf bin_elf(const char* path) {
       if (same(name, ".debug_info") || same(name, ".zdebug_info")) facts.debug = 1;
       if (same(name, ".note.gnu.build-id") && has_debug_file(fd, &section)) facts.debug = 1;
     }
-  bin_sys(SYS_close, fd, 0, 0, 0);
+  stem_sys4(SYS_close, fd, 0, 0, 0);
   return facts;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 
 enum { F_DUPFD_ = 0, O_CLOEXEC_ = 02000000, MFD_CLOEXEC_ = 1, POLLOUT_ = 4, POLLERR_ = 8 };
 
@@ -17,7 +17,7 @@ static void fail(const char* why) {
   bin_text_add(&text, "stem: ");
   bin_text_add(&text, why);
   bin_text_add(&text, "\n");
-  bin_sys(SYS_write, 2, buffer, text.at - buffer, 0);
+  stem_sys4(SYS_write, 2, buffer, text.at - buffer, 0);
   stem_host_exit(3);
 }
 
@@ -41,22 +41,22 @@ static void become_collector(const char* collector, const char* program, int mem
   bin_text_add(&text, "-");
   bin_text_number(&text, bin_control()->producer_pid, 10);
   bin_text_add(&text, ".stemtrace");
-  int high_memfd = (int)bin_sys(SYS_fcntl, memfd, F_DUPFD_, 10, 0),
-      high_life = (int)bin_sys(SYS_fcntl, life, F_DUPFD_, 10, 0);
-  bin_sys(SYS_dup2, high_memfd, 3, 0, 0);
-  bin_sys(SYS_dup2, high_life, 4, 0, 0);
-  bin_sys(SYS_close_range, 5, ~0u, 0, 0);
-  int null = (int)bin_sys(SYS_open, "/dev/null", 2, 0, 0);
+  int high_memfd = (int)stem_sys4(SYS_fcntl, memfd, F_DUPFD_, 10, 0),
+      high_life = (int)stem_sys4(SYS_fcntl, life, F_DUPFD_, 10, 0);
+  stem_sys4(SYS_dup2, high_memfd, 3, 0, 0);
+  stem_sys4(SYS_dup2, high_life, 4, 0, 0);
+  stem_sys4(SYS_close_range, 5, ~0u, 0, 0);
+  int null = (int)stem_sys4(SYS_open, "/dev/null", 2, 0, 0);
   if (null >= 0) {
-    bin_sys(SYS_dup2, null, 0, 0, 0);
-    bin_sys(SYS_dup2, null, 1, 0, 0);
+    stem_sys4(SYS_dup2, null, 0, 0, 0);
+    stem_sys4(SYS_dup2, null, 1, 0, 0);
   }
   uint64_t none = 0;
-  bin_sys(SYS_rt_sigprocmask, 2, &none, 0, 8);
+  stem_sys4(SYS_rt_sigprocmask, 2, &none, 0, 8);
   const char* arguments[] = {collector, "--fd", "3", "--life", "4", "--output", output, 0};
   const char* environment[] = {"PATH=/usr/bin:/bin", 0};
-  bin_sys(SYS_execve, collector, arguments, environment, 0);
-  bin_sys(SYS_exit_group, 127, 0, 0, 0);
+  stem_sys4(SYS_execve, collector, arguments, environment, 0);
+  stem_sys4(SYS_exit_group, 127, 0, 0, 0);
 }
 
 static void start_collector(const char* program, int memfd, int life, const char* folder) {
@@ -66,15 +66,15 @@ static void start_collector(const char* program, int memfd, int life, const char
   if (!libraries) libraries = stem_host_env("STEM_LIBDIR");
   bin_text_add(&text, libraries ? libraries : "");
   bin_text_add(&text, "/stem-collect");
-  long middle = bin_sys(SYS_fork, 0, 0, 0, 0);
+  long middle = stem_sys4(SYS_fork, 0, 0, 0, 0);
   if (middle < 0) fail("cannot start the collector");
   if (middle == 0) {
-    long grandchild = bin_sys(SYS_fork, 0, 0, 0, 0);
+    long grandchild = stem_sys4(SYS_fork, 0, 0, 0, 0);
     if (grandchild == 0) become_collector(collector, program, memfd, life, folder);
-    bin_sys(SYS_exit_group, grandchild < 0, 0, 0, 0);
+    stem_sys4(SYS_exit_group, grandchild < 0, 0, 0, 0);
   }
   int status = 0;
-  while (bin_sys(SYS_wait4, middle, &status, 0, 0) == -4 /* EINTR */) {
+  while (stem_sys4(SYS_wait4, middle, &status, 0, 0) == -4 /* EINTR */) {
   }
   if (status != 0) fail("cannot start the collector");
 }
@@ -87,45 +87,45 @@ static void await_collector(int life) {
       int fd;
       short events, revents;
     } p = {life, POLLOUT_, 0};
-    if (bin_sys(SYS_poll, &p, 1, 0, 0) == 1 && (p.revents & POLLERR_)) break;
+    if (stem_sys4(SYS_poll, &p, 1, 0, 0) == 1 && (p.revents & POLLERR_)) break;
     struct timespec ts = {0, i < 100 ? 200000 : 5000000};
-    bin_sys(SYS_nanosleep, &ts, 0, 0, 0);
+    stem_sys4(SYS_nanosleep, &ts, 0, 0, 0);
   }
   fail("stem-collect did not start: nothing would be recorded");
 }
 
 static void read_plan(void) {
   const char* path = stem_host_env(STEM_PLAN_ENV);
-  int fd = path ? (int)bin_sys(SYS_open, path, O_CLOEXEC_, 0, 0) : -1;
+  int fd = path ? (int)stem_sys4(SYS_open, path, O_CLOEXEC_, 0, 0) : -1;
   if (fd < 0) return;
-  long size = bin_sys(SYS_lseek, fd, 0, 2, 0), done = 0;
+  long size = stem_sys4(SYS_lseek, fd, 0, 2, 0), done = 0;
   if (size > 0) {
     char* bytes = stem_host_pages((size_t)size);
     while (done < size) {
-      long n = bin_syscall(SYS_pread64, fd, (long)(bytes + done), size - done, done, 0, 0);
+      long n = stem_sys6(SYS_pread64, fd, (long)(bytes + done), size - done, done, 0, 0);
       if (n <= 0) break;
       done += n;
     }
     bin_plan(bytes, (size_t)done);
   }
-  bin_sys(SYS_close, fd, 0, 0, 0);
+  stem_sys4(SYS_close, fd, 0, 0, 0);
 }
 
 void bin_launch(const char* program) {
   read_plan();
   const char* folder = stem_host_env(STEM_RECORD_ENV);
   if (!folder) fail("use `stem record`: STEM_RECORD does not say where traces go");
-  int memfd = (int)bin_sys(SYS_memfd_create, "stem", MFD_CLOEXEC_, 0, 0), ends[2];
-  if (memfd < 0 || bin_sys(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 ||
-      bin_sys(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
+  int memfd = (int)stem_sys4(SYS_memfd_create, "stem", MFD_CLOEXEC_, 0, 0), ends[2];
+  if (memfd < 0 || stem_sys4(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 ||
+      stem_sys4(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
     fail("cannot make the memory that is shared with the collector");
   void* mapping = stem_host_share(memfd, STEM_RAW_SIZE);
   if (!mapping) fail("cannot map the memory that is shared with the collector");
-  bin_open(mapping, (uint32_t)bin_sys(SYS_getpid, 0, 0, 0, 0));
+  bin_open(mapping, (uint32_t)stem_sys4(SYS_getpid, 0, 0, 0, 0));
   int life = stem_host_hide_fd(ends[1]);
   start_collector(program, memfd, ends[0], folder);
-  bin_sys(SYS_close, ends[0], 0, 0, 0);
-  bin_sys(SYS_close, memfd, 0, 0, 0);
+  stem_sys4(SYS_close, ends[0], 0, 0, 0);
+  stem_sys4(SYS_close, memfd, 0, 0, 0);
   await_collector(life);
 }
 
@@ -155,7 +155,7 @@ static void program_path(char* path, size_t size, const char* program, const cha
     *text.at = 0;
     bin_text_add(&text, "/");
     bin_text_add(&text, program);
-    if (path[0] == '/' && bin_sys(SYS_access, path, 1 /* X_OK */, 0, 0) == 0) return;
+    if (path[0] == '/' && stem_sys4(SYS_access, path, 1 /* X_OK */, 0, 0) == 0) return;
     at = *end ? end + 1 : end;
   }
   struct bin_text text = {path, path + size};
@@ -170,7 +170,7 @@ void bin_write_meta(const char* recorder, const char* program, bin_argument argu
   size_t size = 1 << 20;
   char* buffer = stem_host_pages(size);
   char path[8200], cwd[4096] = "";
-  bin_sys(SYS_getcwd, cwd, sizeof cwd, 0, 0);
+  stem_sys4(SYS_getcwd, cwd, sizeof cwd, 0, 0);
   program_path(path, sizeof path, program, cwd);
   struct bin_text text = {buffer, buffer + size};
   bin_text_add(&text, "{");

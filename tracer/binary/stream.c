@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 
 struct bin bin;
 static struct stem_hot nowhere;
@@ -25,14 +25,15 @@ static struct stem_rec* chunk_begin(uint32_t i) {
 
 static void wake_collector(void) {
   __atomic_fetch_add(&control->wake_collector, 1, __ATOMIC_RELEASE);
-  bin_sys(SYS_futex, &control->wake_collector, FUTEX_WAKE, 1, 0);
+  stem_sys4(SYS_futex, &control->wake_collector, FUTEX_WAKE, 1, 0);
 }
 
 static void wait_for_collector(uint32_t seen) {
   struct timespec ts = {0, 100000000};
-  bin_sys(SYS_futex, &control->wake_producer, FUTEX_WAIT, seen, &ts);
+  stem_sys4(SYS_futex, &control->wake_producer, FUTEX_WAIT, seen, &ts);
   uint32_t pid = __atomic_load_n(&control->collector_pid, __ATOMIC_ACQUIRE);
-  if (pid && bin_sys(SYS_kill, pid, 0, 0, 0) == -3 /* ESRCH */) __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE);
+  if (pid && stem_sys4(SYS_kill, pid, 0, 0, 0) == -3 /* ESRCH */)
+    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE);
 }
 
 static void use_scratch(void) {

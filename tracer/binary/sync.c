@@ -17,7 +17,7 @@ enum {
   INHERIT = 32,
   PROTECT = 64,
   SHARED = 128
-};                                           /* glibc's __kind */
+}; /* glibc's __kind */
 enum { WRITE_LOCKED = 2, READER_SHIFT = 3 }; /* glibc's __readers */
 enum { ONCE_RUNNING = 1, ONCE_DONE = 2 };
 

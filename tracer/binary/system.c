@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 
 static int begins(const char* a, const char* b) {
   while (*b && *a == *b) a++, b++;
@@ -30,7 +30,7 @@ int bin_is_system(const char* path) {
 
 int bin_is_file(uint64_t fd) {
   struct stat st;
-  return bin_sys(SYS_fstat, fd, &st, 0, 0) == 0 && S_ISREG(st.st_mode);
+  return stem_sys4(SYS_fstat, fd, &st, 0, 0) == 0 && S_ISREG(st.st_mode);
 }
 
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second) {

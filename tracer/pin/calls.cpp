@@ -52,7 +52,7 @@ ADDRINT ask(Call& c, bin_op op, ADDRINT object, ADDRINT a, ADDRINT b) {
 
 int64_t nanoseconds(ADDRINT clock) {
   struct timespec ts;
-  bin_sys(SYS_clock_gettime, clock, &ts, 0, 0);
+  stem_sys4(SYS_clock_gettime, clock, &ts, 0, 0);
   return static_cast<int64_t>(ts.tv_sec) * 1000000000 + ts.tv_nsec;
 }
 

@@ -26,14 +26,14 @@ void lock() {
   for (;;) {
     const uint32_t now = __atomic_load_n(&serving, __ATOMIC_SEQ_CST);
     if (now == mine) return;
-    bin_sys(SYS_futex, &serving, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, 0);
+    stem_sys4(SYS_futex, &serving, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, 0);
   }
 }
 
 void unlock() {
   const uint32_t now = __atomic_add_fetch(&serving, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&next_ticket, __ATOMIC_SEQ_CST) != now)
-    bin_sys(SYS_futex, &serving, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0);
+    stem_sys4(SYS_futex, &serving, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0);
 }
 
 uint64_t hex(const char*& at) {
@@ -52,11 +52,11 @@ uint64_t hex(const char*& at) {
 // Where the mapping begins that an address lies in; 0: nowhere.
 uint64_t mapping_of(uint64_t address) {
   static char bytes[1 << 16];  // by the thread that owns the lock
-  const int fd = static_cast<int>(bin_sys(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0));
+  const int fd = static_cast<int>(stem_sys4(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0));
   if (fd < 0) return 0;
   uint64_t found = 0;
   long kept = 0, n;
-  while (!found && (n = bin_sys(SYS_read, fd, bytes + kept, sizeof bytes - 1 - static_cast<size_t>(kept), 0)) > 0) {
+  while (!found && (n = stem_sys4(SYS_read, fd, bytes + kept, sizeof bytes - 1 - static_cast<size_t>(kept), 0)) > 0) {
     const long total = kept + n;
     bytes[total] = 0;
     const char* line = bytes;
@@ -72,7 +72,7 @@ uint64_t mapping_of(uint64_t address) {
     if (kept == total) kept = 0;  // a line longer than the buffer
     for (long i = 0; i < kept; ++i) bytes[i] = line[i];
   }
-  bin_sys(SYS_close, fd, 0, 0, 0);
+  stem_sys4(SYS_close, fd, 0, 0, 0);
   return found;
 }
 
@@ -98,7 +98,7 @@ void adopt(THREADID tid, bin_thread* t) {
   c.thread = t;
   c.state = INSIDE;
   t->host = static_cast<int>(tid);
-  t->tid = static_cast<int>(bin_sys(SYS_gettid, 0, 0, 0, 0));
+  t->tid = static_cast<int>(stem_sys4(SYS_gettid, 0, 0, 0, 0));
   take_stack(t, c.stack, t->index == 0);
 }
 
@@ -157,7 +157,7 @@ extern "C" {
 
 uint64_t stem_host_now(void) {
   struct timespec ts;
-  bin_sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts, 0, 0);
+  stem_sys4(SYS_clock_gettime, CLOCK_MONOTONIC, &ts, 0, 0);
   return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
 }
 
@@ -171,33 +171,33 @@ void stem_host_block(bin_thread* self, uint64_t until) {
   ts.tv_sec = 0;
   ts.tv_nsec = left;
   unlock();
-  bin_sys(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
+  stem_sys4(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
   lock();
 }
 
-void stem_host_wake(bin_thread* t) { bin_sys(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
+void stem_host_wake(bin_thread* t) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
 
 void stem_host_exit(int code) {
-  bin_sys(SYS_exit_group, code, 0, 0, 0);
+  stem_sys4(SYS_exit_group, code, 0, 0, 0);
   __builtin_trap();
 }
 
 void* stem_host_pages(size_t bytes) {
-  const long p = bin_syscall(SYS_mmap, 0, static_cast<long>((bytes + 4095) & ~4095ul), PROT_READ | PROT_WRITE,
+  const long p = stem_sys6(SYS_mmap, 0, static_cast<long>((bytes + 4095) & ~4095ul), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p < 0 && p > -4096) stem_host_exit(3);
   return reinterpret_cast<void*>(p);
 }
 
 void* stem_host_share(int fd, size_t bytes) {
-  const long p = bin_syscall(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const long p = stem_sys6(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return p < 0 && p > -4096 ? 0 : reinterpret_cast<void*>(p);
 }
 
 int stem_host_hide_fd(int fd) {
-  const long high = bin_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 800, 0);
+  const long high = stem_sys4(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 800, 0);
   if (high < 0) return fd;
-  bin_sys(SYS_close, fd, 0, 0, 0);
+  stem_sys4(SYS_close, fd, 0, 0, 0);
   return static_cast<int>(high);
 }
 

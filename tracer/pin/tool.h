@@ -21,7 +21,7 @@
 
 extern "C" {
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 }
 
 namespace stem_pin {

@@ -20,7 +20,7 @@
 
 uint64_t stem_host_now(void) {
   struct timespec ts;
-  bin_sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts, 0, 0);
+  stem_sys4(SYS_clock_gettime, CLOCK_MONOTONIC, &ts, 0, 0);
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -36,8 +36,8 @@ static void leave_dying(ThreadId tid, Bool in_code) {
   VG_(in_generated_code) = True;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   uint64_t mask = 1ull << (VG_SIGVGKILL - 1);
-  bin_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
-  bin_sys(SYS_tkill, VG_(gettid)(), VG_SIGVGKILL, 0, 0); /* takes the big lock and does not return here */
+  stem_sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, 8);
+  stem_sys4(SYS_tkill, VG_(gettid)(), VG_SIGVGKILL, 0, 0); /* takes the big lock and does not return here */
 }
 
 /* A thread that comes to its end by itself is leaving too, as far as Valgrind is concerned: then others tell. */
@@ -61,7 +61,7 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   VG_(stats__n_xIndirs_32) = VG_(stats__n_xIndir_hits1_32) = VG_(stats__n_xIndir_hits2_32) = 0;
   VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
-  bin_sys(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
+  stem_sys4(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
   if (is_dying(self, tid)) {
     leave_dying(tid, in_code);
     return;
@@ -74,10 +74,10 @@ void stem_host_thread_gone(void) {
   if (killer_in_code >= 0) VG_(in_generated_code) = (Bool)killer_in_code;
 }
 
-void stem_host_wake(struct bin_thread* t) { bin_sys(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
+void stem_host_wake(struct bin_thread* t) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
 
 void stem_host_exit(int code) {
-  bin_sys(SYS_exit_group, code, 0, 0, 0);
+  stem_sys4(SYS_exit_group, code, 0, 0, 0);
   __builtin_trap();
 }
 

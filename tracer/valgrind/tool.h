@@ -25,7 +25,7 @@
 #include "pub_tool_tooliface.h"
 #include "pub_tool_vki.h"
 #include "tracer/binary/engine.h"
-#include "tracer/binary/sys.h"
+#include "tracer/runtime/sys.h"
 
 /* Parts of Valgrind's core that have no public header; CMake checks that it is a version we know. */
 typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding, VgTs_Zombie } ThreadStatus;
