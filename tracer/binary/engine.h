@@ -90,6 +90,10 @@ struct bin {
   struct stem_rec *cursor, *limit; /* of the present chunk; the collector reads the copy in the mapping */
   int64_t countdown;               /* visible operations left before the scheduler is asked */
   struct bin_thread *holder, *writer;
+  /* Of the holder's stack: what is private now (stack.c), so that translated code need not ask. An access of at most
+   * eight bytes at an address less than `private_span` above `private_low` is; who made it goes to `private_writers`
+   * minus the address. */
+  uint64_t private_low, private_span, private_writers;
   int on; /* 1 while operations are scheduled and recorded */
   enum bin_mode mode;
   uint64_t operations;
@@ -227,6 +231,7 @@ void bin_fill(struct bin_thread* t, uint64_t to, unsigned byte, uint64_t size, u
 
 /* Whether an access of its own stack is of no concern to others; notes who wrote. sp: the stack pointer. */
 int bin_private(struct bin_thread* t, uint64_t addr, unsigned size, int write, uint64_t site, uint64_t sp);
+void bin_private_changed(void); /* the holder is another one, or it has other marks */
 /* An address of the stack gets into a register or memory: from now on what lies above it may be known to others. */
 void bin_escape(struct bin_thread* t, uint64_t addr, uint64_t sp, uint64_t site);
 uint64_t stem_host_frame(uint64_t site, uint64_t sp); /* the canonical frame address there, now; 0: unknown */

@@ -82,6 +82,7 @@ static void grant(struct bin_thread* t, int64_t countdown, struct bin_thread* as
   t->timed_out = !bin_is_enabled(t);
   t->state = BIN_RUNNING;
   bin.holder = t;
+  bin_private_changed();
   idle_since = 0;
   t->granted_at = bin.operations;
   bin.granted = bin.countdown;

@@ -14,12 +14,23 @@
 
 static int own(struct bin_thread* t, uint64_t addr) { return addr - t->stack_low < t->stack_high - t->stack_low; }
 
+void bin_private_changed(void) {
+  const struct bin_thread* t = bin.holder;
+  bin.private_span = 0;
+  if (!t || !t->writers) return;
+  uint64_t high = t->mark_count ? t->marks[t->mark_count - 1] : t->stack_high;
+  bin.private_low = t->stack_high - t->writer_bytes + 16;
+  if (high > bin.private_low + 7) bin.private_span = high - bin.private_low - 7;
+  bin.private_writers = (uint64_t)(uintptr_t)t->writers + t->stack_high;
+}
+
 static void drop_marks(struct bin_thread* t, uint64_t sp) {
   while (t->mark_count && t->marks[t->mark_count - 1] + 128 < sp) {
     t->mark_count--;
     bin_append(stem_head(STEM_KIND_Free, BIN_STACK, t->marks[t->mark_count]), 0, 0, 0);
     t->last_read = 0;
   }
+  if (t == bin.holder) bin_private_changed();
 }
 
 int bin_private(struct bin_thread* t, uint64_t addr, unsigned size, int write, uint64_t site, uint64_t sp) {
@@ -86,5 +97,6 @@ void bin_escape(struct bin_thread* t, uint64_t addr, uint64_t sp, uint64_t site)
   bin_blob(STEM_BLOB_CALLERS, frame, sizeof frame);
   t->last_read = 0;
   t->marks[t->mark_count++] = low;
+  if (t == bin.holder) bin_private_changed();
   publish(t, low, high, site);
 }

@@ -111,6 +111,31 @@ static Bool is_bookkeeping(Addr pc) {
 /* push %rbp: the caller's frame pointer, kept to be put back. */
 static Bool saves_frame_pointer(Addr pc) { return *(const UChar*)pc == 0x55; }
 
+static IRExpr* word_of(struct block* b, const uint64_t* where) {
+  return temp(b, IRExpr_Load(Iend_LE, Ity_I64, IRExpr_Const(IRConst_U64((Addr)where))));
+}
+
+static IRExpr* binop(struct block* b, IROp op, IRExpr* x, IRExpr* y) { return temp(b, IRExpr_Binop(op, x, y)); }
+static IRExpr* number(ULong n) { return IRExpr_Const(IRConst_U64(n)); }
+
+/* Most accesses of frames are of what is private to the thread: seen here without a call, as is_private() in helpers.c
+ * does. Of a write the place is noted (tracer/binary/stack.c), four bytes for each four, at an address that goes down
+ * as the stack's goes up; one that is not aligned calls. The guard of the call for all others. */
+static IRExpr* unless_private(struct block* b, IRExpr* addr, UInt size, Bool write) {
+  IRExpr* offset = binop(b, Iop_Sub64, addr, word_of(b, &bin.private_low));
+  if (write && size > 1)
+    offset = binop(b, Iop_Or64, offset,
+                   binop(b, Iop_Shl64, binop(b, Iop_And64, addr, number(size - 1)), IRExpr_Const(IRConst_U8(60))));
+  IRExpr* asks = binop(b, Iop_CmpLE64U, word_of(b, &bin.private_span), offset);
+  if (!write) return asks;
+  IRExpr* slot = binop(b, Iop_Sub64, word_of(b, &bin.private_writers), binop(b, Iop_And64, addr, number(~3ull)));
+  if (size == 8) slot = binop(b, Iop_Sub64, slot, number(4));
+  ULong site = (UInt)b->pc;
+  IRExpr* by = size == 8 ? number(site << 32 | site) : IRExpr_Const(IRConst_U32((UInt)site));
+  add(b, IRStmt_StoreG(Iend_LE, slot, by, temp(b, IRExpr_Unop(Iop_Not1, asks))));
+  return asks;
+}
+
 static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExpr* guard) {
   if (is_linkage(b, addr) || kind_of(b, addr) == GUARD || (kind_of(b, addr) == FRAME && is_bookkeeping(b->pc))) return;
   if (data && b->in->jumpkind == Ijk_Call && data->tag == Iex_Const && data->Iex.Const.con->tag == Ico_U64 &&
@@ -121,12 +146,14 @@ static void access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExp
     UInt n = size - part * 8 < 8 ? size - part * 8 : 8;
     IRExpr* where = at(b, n, flags | (part ? STEM_AT_MORE : 0));
     IRExpr* a = plus(b, addr, part * 8);
-    if (!data) {
-      call(b, "stem_help_read", &stem_help_read, mkIRExprVec_2(a, where), guard);
-    } else {
-      IRExpr* word = as_word(b, data, part);
-      if (word) call(b, "stem_help_write", &stem_help_write, mkIRExprVec_3(a, word, where), guard);
-    }
+    IRExpr* word = data ? as_word(b, data, part) : NULL;
+    if (data && !word) continue;
+    IRExpr* asks =
+        !guard && is_frame(kind_of(b, addr)) && (n & (n - 1)) == 0 ? unless_private(b, a, n, data != NULL) : guard;
+    if (!data)
+      call(b, "stem_help_read", &stem_help_read, mkIRExprVec_2(a, where), asks);
+    else
+      call(b, "stem_help_write", &stem_help_write, mkIRExprVec_3(a, word, where), asks);
   }
 }
 

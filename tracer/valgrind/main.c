@@ -31,6 +31,7 @@ static void take_stack(struct bin_thread* t, ThreadId tid) {
   t->writer_bytes = t->stack_high - t->stack_low;
   if (t->writer_bytes > (8 << 20)) t->writer_bytes = 8 << 20;
   t->writers = stem_host_pages(t->writer_bytes + 64);
+  if (t == bin.holder) bin_private_changed();
 }
 
 /* Sixteen random bytes of the kernel's, from which the C library makes what it guards frames and jumps with: a replay
