@@ -1,5 +1,7 @@
 #include "tracer/pass/prepare.h"
 
+#include "tracer/pass/loop_reads.h"
+
 #include <llvm/CodeGen/AtomicExpandUtils.h>
 #include <llvm/IR/GlobalIFunc.h>
 #include <llvm/IR/IRBuilder.h>
@@ -105,6 +107,8 @@ void prepare(Function& function, FunctionAnalysisManager& analyses) {
   split_aggregates(function);
   expand_atomics(function);
   loosen_calls(function);
+  analyses.invalidate(function, PreservedAnalyses::none());
+  merge_loop_reads(function, analyses);
   analyses.invalidate(function, PreservedAnalyses::none());
 }
 
