@@ -15,27 +15,38 @@ constexpr uint64_t unzigzag(uint64_t v) { return (v >> 1) ^ (0 - (v & 1)); }
 
 class ColumnOut {
  public:
-  void byte(uint8_t b) { bytes_.push_back(b); }
+  void byte(uint8_t b) {
+    room(1);
+    bytes_[size_++] = b;
+  }
   void varint(uint64_t v) {
-    uint8_t buffer[10];
-    unsigned n = 0;
-    for (; v >= 0x80; v >>= 7) buffer[n++] = static_cast<uint8_t>(v | 0x80);
-    buffer[n++] = static_cast<uint8_t>(v);
-    bytes_.insert(bytes_.end(), buffer, buffer + n);
+    room(10);
+    uint8_t* at = bytes_.data() + size_;
+    for (; v >= 0x80; v >>= 7) *at++ = static_cast<uint8_t>(v | 0x80);
+    *at++ = static_cast<uint8_t>(v);
+    size_ = static_cast<size_t>(at - bytes_.data());
   }
   void signed_varint(uint64_t v) { varint(zigzag(v)); }
   void blob(std::string_view text) {
     varint(text.size());
-    bytes_.insert(bytes_.end(), text.begin(), text.end());
+    append(reinterpret_cast<const uint8_t*>(text.data()), text.size());
   }
-  void append(const uint8_t* data, size_t size) { bytes_.insert(bytes_.end(), data, data + size); }
+  void append(const uint8_t* data, size_t size) {
+    room(size);
+    std::copy(data, data + size, bytes_.begin() + static_cast<ptrdiff_t>(size_));
+    size_ += size;
+  }
   void overwrite(const uint8_t* data, size_t size) { std::copy(data, data + size, bytes_.begin()); }
-  const std::vector<uint8_t>& bytes() const { return bytes_; }
-  size_t size() const { return bytes_.size(); }
-  void clear() { bytes_.clear(); }
+  const uint8_t* data() const { return bytes_.data(); }
+  size_t size() const { return size_; }
+  void clear() { size_ = 0; }
 
  private:
-  std::vector<uint8_t> bytes_;
+  void room(size_t more) {
+    if (bytes_.size() - size_ < more) [[unlikely]] bytes_.resize(std::max(bytes_.size() * 2, size_ + more + 64));
+  }
+  std::vector<uint8_t> bytes_;  // of which size_ are used
+  size_t size_ = 0;
 };
 
 class ColumnIn {

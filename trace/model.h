@@ -112,6 +112,9 @@ class Model {
       hash = (last[0] * 0x9e3779b1u ^ (last[1] * 0x85ebca6bu + last[2]) * 0xc2b2ae35u) >> 18;
       static_assert(kContexts == 1 << 14);
     }
+    bool same_shapes(const Context& other) const {
+      return last[0] == other.last[0] && last[1] == other.last[1] && last[2] == other.last[2];
+    }
   };
 
   Model() : states_(kStates), successors_(kContexts), templates_(kContexts), recent_(kRecent), contexts_(1) {}
@@ -136,6 +139,7 @@ class Model {
   Template& current_template(uint32_t code) {
     return templates_[(context_->hash ^ code * 0x9e3779b1u) & (kContexts - 1)];
   }
+  const Context& context() const { return *context_; }
   void followed_by(uint32_t code) {
     successors_[context_->hash] = code + 1;
     context_->push(code);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define STEM_RAW_MAGIC 0x5741524d45545321ull /* "!STEMRAW" */
-#define STEM_RAW_VERSION 3u
+#define STEM_RAW_VERSION 4u
 
 /* How the collector is started: environment and descriptors are inherited. STEM_FD names the memfd; STEM_LIFE_FD the read
  * end of a pipe whose write end only the program holds (close-on-exec): end of file means that the program is gone or
@@ -49,6 +49,8 @@ enum {
                              binary that nobody prepared: the address and size of its code, whose addresses are its sites */
   STEM_RAW_Ticket,        /* value: position of the next record in the total order (parallel streams) */
   STEM_RAW_Exposed,       /* addr: somewhere in an object that was given to code which is not recorded */
+  STEM_RAW_Rounds,        /* a loop that only computed: value: how many rounds; expr: id of what the first began with; site: which
+                             round (they are numbered from 1, in the order of their blobs). Takes nodes * rounds ids */
 };
 
 enum {
@@ -84,6 +86,15 @@ static inline uint64_t stem_expr_head(unsigned op, unsigned width, unsigned oper
   return stem_head(STEM_RAW_Expr, op, (uint64_t)width | (uint64_t)operand_width << 8 | (uint64_t)low << 16);
 }
 
+/* The expressions that one round of a loop makes. A node is an Expr record of an operation with two operands, but its operands
+ * (expr, site) are 0: the constant in value; 1: what the round began with; 2 + k: node k of the round. */
+struct stem_round {
+  uint32_t epoch, number; /* the runtime's: in which recording it was told, and as which */
+  uint32_t nodes;
+  uint32_t result; /* the node that the next round begins with */
+  struct stem_rec node[];
+};
+
 enum stem_blob {
   STEM_BLOB_INPUT_NAME,   /* after an Input event, */
   STEM_BLOB_INPUT_BYTES,  /* then this */
@@ -96,6 +107,7 @@ enum stem_blob {
                         that a recorder of binaries reports: its canonical frame address */
   STEM_BLOB_META,    /* JSON: trace::Meta, at the start of the stream */
   STEM_BLOB_MESSAGE, /* a line for the person at the terminal: deadlock report, divergence; JSON, see tracer/launch */
+  STEM_BLOB_ROUND,   /* struct stem_round with its nodes */
 };
 
 #define STEM_PAGE 4096u

@@ -166,7 +166,7 @@ void Writer::put_shape(uint32_t predicted, Shape shape, uint8_t& control, uint32
   }
   control &= static_cast<uint8_t>(~kHitShape);
   code = model_.find_shape(shape);
-  encoder_->columns[kShape].varint(code);
+  put(kShape, code);
   if (code == model_.shape_count()) {
     encoder_->columns[kShape].varint(shape.key << 2 | shape.key >> 62);  // small numbers for switches and operations
     model_.add_shape(shape);
@@ -183,6 +183,51 @@ void Writer::switch_to(ThreadId thread) {
 }
 
 ExprId Writer::add_expr(const Expr& e) { return add_expr(e.op, e.width, e.a, e.b, e.c, e.value); }
+
+ExprId Writer::add_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds) {
+  const auto n = static_cast<uint32_t>(nodes.size());
+  STEM_CHECK(n && n <= kMostRoundNodes && result < n);
+  Model::Template* templates[kMostRoundNodes];
+  while (rounds) {
+    const ExprId first = model_.next_expr();
+    auto operand = [&](uint32_t reference, const RoundNode& node) { return reference == 0 ? node.constant : reference == 1 ? input : first + reference - 2; };
+    // One round the long way. It will go on like this if it was predicted wholly, began as it ended, and its operands are
+    // predicted in the way that stays right: constants where they are, the others as far back as they are.
+    const auto before = model_.context();
+    const uint32_t hits = hits_;
+    bool steady = input + n == first + result;
+    for (uint32_t i = 0; i < n; ++i) {
+      const RoundNode& node = nodes[i];
+      templates[i] = &model_.current_template(model_.predicted_shape());
+      add_expr(node.op, node.width, operand(node.a, node), operand(node.b, node), 0, 0);
+      steady &= templates[i]->operand[0].by_absolute == (node.a == 0) && templates[i]->operand[1].by_absolute == (node.b == 0);
+    }
+    input = first + result;
+    --rounds;
+    if (!steady || hits_ != hits + n || !before.same_shapes(model_.context())) continue;
+    const uint32_t more = std::min(rounds, (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n);
+    if (more == 0) continue;
+    for (uint32_t round = 0; round < more; ++round) {
+      const ExprId now = model_.next_expr();
+      auto its = [&](uint32_t reference, const RoundNode& node) { return reference == 0 ? node.constant : reference == 1 ? input : now + reference - 2; };
+      const bool last = round + 1 == more;
+      for (uint32_t i = 0; i < n; ++i) {
+        const RoundNode& node = nodes[i];
+        const ExprId a = its(node.a, node), b = its(node.b, node);
+        if (last) {
+          templates[i]->operand[0].confirm(now + i, a);
+          templates[i]->operand[1].confirm(now + i, b);
+        }
+        model_.add_expr(node.op, node.width, a, b, 0, 0);
+      }
+      input = now + result;
+    }
+    hits_ += more * n;
+    items_ += more * n;
+    rounds -= more;
+  }
+  return input;
+}
 
 void Writer::refuse_expr() { STEM_CHECK(!"an expression that refers to what is not there"); }
 
@@ -257,7 +302,7 @@ uint64_t Writer::add_event(const Event& e) {
   if (leaf == Shape::kOwnLeaf) model_.add_leaf(8u * e.size, e.value);
   model_.followed_by(code);
   last_code_ = code;
-  lanes_[model_.state_index(code)].raw = 0;  // whatever was known of the state's last event
+  lanes_[lane_of_[model_.state_index(code)]].raw = 0;  // whatever was known of the state's last event
   ++events_;
   item_done();
   if (columns[kTables].size() > kMaxTables / 4) flush();
@@ -304,7 +349,7 @@ void Writer::write_block(uint32_t type) {
   auto& buffer = encoder_->compressed;
   for (ColumnOut& column : columns) {
     size_t raw = column.size(), stored = raw;
-    const uint8_t* bytes = column.bytes().data();
+    const uint8_t* bytes = column.data();
     if (raw > 16 && compress_) {
       buffer.resize(ZSTD_compressBound(raw));
       size_t packed = ZSTD_compress2(encoder_->zstd, buffer.data(), buffer.size(), bytes, raw);
@@ -319,13 +364,13 @@ void Writer::write_block(uint32_t type) {
     column.clear();
   }
   header.payload = static_cast<uint32_t>(payload.size() - sizeof header);
-  header.checksum = block_checksum(header, payload.bytes().data() + sizeof header);
+  header.checksum = block_checksum(header, payload.data() + sizeof header);
   payload.overwrite(reinterpret_cast<const uint8_t*>(&header), sizeof header);
   for (uint32_t object : drops_) objects_.drop(object);  // as the reader does, after the block
   drops_.clear();
   items_ = 0;
   block_first_event_ = events_;
-  write_all(payload.bytes().data(), payload.size());
+  write_all(payload.data(), payload.size());
   written_events_ = events_;
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "trace/column.h"
@@ -43,6 +44,16 @@ class Writer {
   ExprId add_expr(const Expr& expr);
   ExprId add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);  // inline: half of all items are these
   ExprId next_expr() const { return model_.next_expr(); }
+  // The expressions of so many rounds of a loop, each of which makes the same nodes out of the result of the one before, the first
+  // out of `input`. Gives the last round's result, and the same file as adding them one by one; faster once a round is predicted.
+  struct RoundNode {
+    Op op;
+    uint8_t width;
+    uint32_t a, b;  // 0: the constant; 1: what the round began with; 2 + k: the round's node k
+    ExprId constant;
+  };
+  static constexpr size_t kMostRoundNodes = 32;
+  ExprId add_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds);
   // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0
   // or an Op::Read node added before.
   uint64_t add_event(const Event& event);
@@ -102,32 +113,39 @@ class Writer {
   std::unordered_map<uint32_t, uint64_t> ordinals_;  // of identities with the same beginning
   ObjectStore objects_;
   Model model_;
-  // What repeat() needs to know of the last event of each of the model's states.
+  // What repeat() needs to know of the last event of a shape, found by the recorder's key: what comes next is then known without
+  // waiting for the model's prediction, which need only be compared. A state of the model knows its last event alone.
   struct Lane {
     uint64_t raw = 0;
     uint64_t first = 0, length = 0, base = 0;
     const uint64_t* stamp_at = nullptr;
     uint64_t stamp = 0;
-    uint32_t code = 0;
+    uint32_t code = 0, state = 0;
     ThreadId thread = 0;
   };
-  std::vector<Lane> lanes_ = std::vector<Lane>(Model::kStates);
+  static constexpr unsigned kLaneBits = 12;
+  static uint32_t lane_index(uint64_t key, ThreadId thread) {
+    return static_cast<uint32_t>((key + thread) * 0x9e3779b97f4a7c15ull >> (64 - kLaneBits));
+  }
+  std::vector<Lane> lanes_ = std::vector<Lane>(1 << kLaneBits);
+  std::vector<uint16_t> lane_of_ = std::vector<uint16_t>(Model::kStates);  // of each state, if it has one
+  uint32_t op_codes_[64][65] = {};                                          // 1 + shape of an operation and its width
   std::unique_ptr<Encoder> encoder_;
 };
 
 inline void Writer::can_repeat(uint64_t key, uint64_t base, uint64_t first, uint64_t length, const uint64_t* stamp) {
-  lanes_[model_.state_index(last_code_)] = {key, first, length, base, stamp, *stamp, last_code_, model_.thread()};
+  const uint32_t index = lane_index(key, model_.thread()), state = model_.state_index(last_code_);
+  lane_of_[state] = static_cast<uint16_t>(index);
+  lanes_[index] = {key, first, length, base, stamp, *stamp, last_code_, state, model_.thread()};
 }
 
 inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value,
                            ExprId expr, bool leaf) {
-  if (thread != model_.thread()) return false;
-  const uint32_t code = model_.predicted_shape();
-  const uint32_t index = model_.state_index(code);
-  const Lane& lane = lanes_[index];
-  if (lane.raw != key || lane.code != code || addr - lane.first >= lane.length || lane.thread != thread ||
+  const Lane& lane = lanes_[lane_index(key, thread)];
+  if (lane.raw != key || lane.thread != thread || thread != model_.thread() || addr - lane.first >= lane.length ||
       *lane.stamp_at != lane.stamp)
     return false;
+  const uint32_t code = lane.code, index = lane.state;
   Model::State& s = model_.state_at(index);
   uint8_t control = 0xff;
   if (kind == Kind::Read) {
@@ -144,6 +162,11 @@ inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned si
       s.failures = 0;
     }
     if (kind == Kind::Write) model_.shadow().set(addr, size, value);
+  }
+  const bool predicted_shape = model_.predicted_shape() == code;
+  if (!predicted_shape) {
+    control &= static_cast<uint8_t>(~kHitShape);
+    put(kShape, code);
   }
   const uint64_t offset = addr - lane.base, moved = offset - s.offset;
   if (moved != s.stride) {
@@ -163,7 +186,8 @@ inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned si
   put_control(control);
   if (kind == Kind::Read) model_.note_read(index);
   if (leaf) model_.add_leaf(8u * size, value);
-  model_.followed_as_predicted(code);
+  if (predicted_shape) model_.followed_as_predicted(code);
+  else model_.followed_by(code);
   ++events_;
   item_done();
   return true;
@@ -184,10 +208,14 @@ inline ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId
   if (width - 1 >= 64 || a >= next || b >= next || c >= next || next == UINT32_MAX) refuse_expr();
   if (op == Op::Input && (given >> 32) >= inputs_.size()) refuse_expr();
   uint8_t control = 0xff;
-  const Shape shape = Shape::of(op, width);
-  uint32_t code = model_.predicted_shape();
-  const bool predicted = code < model_.shape_count() && model_.shape(code).key == shape.key;
-  if (!predicted) put_shape(code, shape, control, code);
+  uint32_t& known = op_codes_[static_cast<unsigned>(op) & 63][width];
+  uint32_t code = known - 1;
+  const uint32_t guess = model_.predicted_shape();
+  const bool predicted = guess == code;
+  if (!predicted) {
+    put_shape(guess, Shape::of(op, width), control, code);
+    known = code + 1;
+  }
   Model::Template& t = model_.current_template(code);
   put_operand(t.operand[0], next, a, kHitA, control);
   put_operand(t.operand[1], next, b, kHitB, control);

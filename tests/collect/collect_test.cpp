@@ -154,6 +154,46 @@ TEST_CASE("expressions are renumbered over threads, constants become nodes") {
   for (trace::ExprId i = 1; i < t.exprs.size(); ++i) CHECK(trace::malformed(t.exprs[i], i, t.exprs) == nullptr);
 }
 
+TEST_CASE("a loop that only computed is the expressions of its rounds") {
+  Stream whole, single;
+  for (Stream* s : {&whole, &single}) {
+    s->begin();
+    s->raw(STEM_KIND_Read, 8 | STEM_AUX_LEAF, 0x1000, 7);
+  }
+  const stem_rec nodes[] = {{stem_expr_head(STEM_OP_LShr, 64, 64, 0), 7, 1, 0}, {stem_expr_head(STEM_OP_Xor, 64, 64, 0), 0, 1, 2}, {stem_expr_head(STEM_OP_Mul, 64, 64, 0), 5, 3, 0}};
+  const uint32_t head[] = {0, 0, 3, 2};
+  whole.blob(STEM_BLOB_ROUND, std::string(reinterpret_cast<const char*>(head), sizeof head) + std::string(reinterpret_cast<const char*>(nodes), sizeof nodes));
+  whole.raw(STEM_RAW_Rounds, 0, 0, 2000, 1, 1);
+  for (uint32_t i = 0, id = 1; i < 2000; ++i, id = 1 + 3 * i) {
+    single.raw(STEM_RAW_Expr, STEM_OP_LShr, nodes[0].head & 0xffff, 7, id, 0);
+    single.raw(STEM_RAW_Expr, STEM_OP_Xor, nodes[1].head & 0xffff, 0, id, 2 + 3 * i);
+    single.raw(STEM_RAW_Expr, STEM_OP_Mul, nodes[2].head & 0xffff, 5, 3 + 3 * i, 0);
+  }
+  uint64_t expected = 7;
+  for (int i = 0; i < 2000; ++i) expected = (expected ^ expected >> 7) * 5;
+  for (Stream* s : {&whole, &single}) {
+    s->raw(STEM_KIND_Write, 8, 0x1008, expected, 1 + 3 * 2000);
+    s->exit(0);
+    trace::Trace t = translate(*s);
+    auto writes = of_kind(t, Kind::Write);
+    REQUIRE(writes.size() == 1);
+    CHECK(trace::recorded_values(t)[writes[0]->expr] == expected);
+    CHECK(t.exprs[writes[0]->expr].op == trace::Op::Mul);
+    CHECK(t.exprs.size() > 6000);
+  }
+  // Rounds that nobody told, or that make no sense, end the trace.
+  for (unsigned wrong = 0; wrong < 3; ++wrong) {
+    Stream s;
+    s.begin();
+    s.raw(STEM_KIND_Read, 8 | STEM_AUX_LEAF, 0x1000, 7);
+    if (wrong == 1) s.blob(STEM_BLOB_ROUND, std::string(reinterpret_cast<const char*>(head), sizeof head));
+    if (wrong == 2) s.blob(STEM_BLOB_ROUND, std::string(reinterpret_cast<const char*>(head), sizeof head) + std::string(3 * sizeof(stem_rec), '\xff'));
+    s.raw(STEM_RAW_Rounds, 0, 0, 5, 1, 1);
+    s.exit(0);
+    CHECK(translate(s).outcome == trace::Outcome::Truncated);
+  }
+}
+
 TEST_CASE("a read that no write explains is preceded by an external write, and its object tainted") {
   Stream s;
   s.begin();

@@ -230,6 +230,22 @@ uint32_t __stem_ite(uint32_t width, uint32_t c, uint32_t a_id, uint32_t b_id, ui
   return make(STEM_OP_Ite, width, state->nodes[c].value ? a : b, "(ite " + state->nodes[c].text + " " + operand(a_id, a, width) + " " + operand(b_id, b, width) + ")");
 }
 
+uint32_t __stem_rounds(void* record, uint32_t id, uint64_t rounds) {
+  const auto* round = static_cast<const stem_round*>(record);
+  say("%llu rounds of %u", (unsigned long long)rounds, round->nodes);
+  while (rounds--) {
+    std::vector<uint32_t> made;
+    for (uint32_t i = 0; i < round->nodes; ++i) {
+      const stem_rec& node = round->node[i];
+      auto reference = [&](uint32_t r) { return r == 0 ? 0 : r == 1 ? id : made[r - 2]; };
+      const uint32_t a = reference(node.expr), b = reference(node.site);
+      made.push_back(__stem_binary(node.head >> 56, node.head & 0xff, a, b, a ? state->nodes[a].value : node.value, b ? state->nodes[b].value : node.value));
+    }
+    id = made[round->result];
+  }
+  return id;
+}
+
 void __stem_branch(uint32_t id, uint64_t outcome, void* site) {
   flush();
   check("branch", id, outcome, state->nodes[id].width);

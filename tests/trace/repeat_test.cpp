@@ -89,6 +89,49 @@ uint64_t write(const std::string& path, bool short_way) {
   return shorts;
 }
 
+// Loops that hash what was read, of many lengths, told round by round or as a whole.
+void hash(const std::string& path, bool whole) {
+  Writer writer(path, Meta{});
+  writer.add_site({1, "a.c", 1, 1, "f", "a", ""});
+  writer.add_thread({"main", kNone, "main"});
+  std::mt19937_64 random(3);
+  for (int loop = 0; loop < 400; ++loop) {
+    Event read;
+    read.kind = Kind::Read;
+    read.thread = 0;
+    read.site = 1;
+    read.size = 8;
+    read.addr = 0x1000;
+    read.value = random();
+    read.leaf = writer.next_expr();
+    ExprId input = read.leaf;
+    writer.add_event(read);
+    const ExprId seven = writer.add_expr({Op::Const, 64, 0, 0, 0, 7}), odd = writer.add_expr({Op::Const, 64, 0, 0, 0, 5 + random() % 2});
+    std::vector<Writer::RoundNode> nodes = {{Op::LShr, 64, 1, 0, seven}, {Op::Xor, 64, 1, 2, 0}, {Op::Mul, 64, 3, 0, odd}};
+    if (loop % 3 == 1) nodes = {{Op::Mul, 64, 1, 0, odd}};
+    if (loop % 3 == 2) nodes = {{Op::Sub, 64, 0, 1, odd}, {Op::Add, 64, 2, 1, 0}, {Op::Add, 64, 1, 1, 0}, {Op::Or, 64, 3, 4, 0}};
+    const uint32_t result = loop % 5 ? static_cast<uint32_t>(nodes.size()) - 1 : 0, rounds = 1 + random() % 300;
+    ExprId last = input;
+    if (whole) {
+      last = writer.add_rounds(nodes, result, input, rounds);
+    } else {
+      for (uint32_t i = 0; i < rounds; ++i) {
+        const ExprId first = writer.next_expr();
+        auto operand = [&](uint32_t r, ExprId constant) { return r == 0 ? constant : r == 1 ? last : first + r - 2; };
+        for (const auto& node : nodes) writer.add_expr(node.op, node.width, operand(node.a, node.constant), operand(node.b, node.constant), 0, 0);
+        last = first + result;
+      }
+    }
+    Event branch;
+    branch.kind = Kind::Branch;
+    branch.thread = 0;
+    branch.site = 1;
+    branch.expr = writer.add_expr({Op::Ult, 1, last, odd, 0, 0});
+    writer.add_event(branch);
+  }
+  writer.finish(Outcome::Truncated, 0);
+}
+
 }  // namespace
 
 TEST_CASE("events that repeat, written the short way") {
@@ -103,6 +146,22 @@ TEST_CASE("events that repeat, written the short way") {
   CHECK(reader.recovery().events > 25000);
   for (const Problem& problem : result.problems) MESSAGE(to_string(problem));
   CHECK(result.ok());
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
+
+TEST_CASE("expressions of loops, written as a whole") {
+  auto folder = std::filesystem::temp_directory_path();
+  std::string a = folder / ("stem-rounds-a" + std::to_string(::getpid())),
+              b = folder / ("stem-rounds-b" + std::to_string(::getpid()));
+  hash(a, false);
+  hash(b, true);
+  CHECK(bytes_of(a) == bytes_of(b));
+  Reader reader(b);
+  while (reader.next() != Reader::Item::End) {
+  }
+  CHECK(reader.recovery().complete);
+  CHECK(reader.expr_count() > 100000);
   std::filesystem::remove(a);
   std::filesystem::remove(b);
 }

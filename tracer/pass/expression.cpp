@@ -142,7 +142,7 @@ Value* FunctionInstrumenter::compare(CmpInst::Predicate predicate, Value* a, Val
   }
 }
 
-static unsigned operation_of(const BinaryOperator& instruction) {
+unsigned operation_of(const BinaryOperator& instruction) {
   switch (instruction.getOpcode()) {
     case Instruction::Add: return STEM_OP_Add;
     case Instruction::Sub: return STEM_OP_Sub;

@@ -51,11 +51,12 @@ void FunctionInstrumenter::run() {
     IRBuilder<> builder(&entry, entry.getFirstInsertionPt());
     slots_[value] = builder.CreateAlloca(builder.getInt32Ty(), nullptr, "stem.id");
   }
+  find_computing_loops();
   // Ids of phis first: a loop uses them before they are complete.
   for (auto& [block, list] : blocks) {
     for (Instruction* instruction : list) {
       auto* phi = dyn_cast<PHINode>(instruction);
-      if (!phi || !symbolic_.may_be(phi)) continue;
+      if (!phi || !symbolic_.may_be(phi) || skipped_.contains(phi)) continue;
       auto* ids = PHINode::Create(Type::getInt32Ty(context_), phi->getNumIncomingValues(), "", phi->getIterator());
       phis_.push_back({phi, ids});
       set_id(phi, ids, *block->getFirstInsertionPt());
@@ -63,7 +64,9 @@ void FunctionInstrumenter::run() {
   }
   prologue();
   for (auto& [block, list] : blocks) {
+    if (const auto loop = computed_.find(block); loop != computed_.end()) record_rounds(loop->second, *block->getFirstInsertionPt());
     for (Instruction* instruction : list) {
+      if (skipped_.contains(instruction)) continue;
       if (instruction->isTerminator()) force_all(*instruction);
       visit(*instruction);
     }

@@ -11,10 +11,13 @@
 #include "tracer/pass/symbolic.h"
 
 #include <llvm/ADT/SetVector.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 
 namespace stem::pass {
+
+unsigned operation_of(const llvm::BinaryOperator& instruction);  // STEM_OP_
 
 using SiteMap = llvm::DenseMap<const llvm::Instruction*, llvm::GlobalVariable*>;
 
@@ -51,6 +54,19 @@ class FunctionInstrumenter {
   void force_all(llvm::Instruction& at);
   void pin_division(llvm::BinaryOperator& instruction);
   void finish_phis();
+
+  // --- loop_expressions.cpp
+  struct Computed {  // a loop that only computes
+    llvm::BasicBlock* before = nullptr;
+    llvm::BasicBlock* latch = nullptr;
+    llvm::PHINode* value = nullptr;            // what a round begins with
+    std::vector<llvm::Instruction*> round;     // what it makes of that
+    llvm::Value* rounds = nullptr;             // how many have been completed
+  };
+  bool find_round(const llvm::Loop& loop, Computed& found);
+  void find_computing_loops();
+  llvm::GlobalVariable* round_record(const Computed& loop);
+  void record_rounds(const Computed& loop, llvm::Instruction& at);
 
   // --- access.cpp
   void visit_load(llvm::LoadInst& load);
@@ -121,6 +137,8 @@ class FunctionInstrumenter {
   llvm::SmallSetVector<llvm::Value*, 16> pending_;  // operations of this block whose ids nobody has asked for yet
   llvm::DenseMap<llvm::Value*, llvm::Value*>* region_ = nullptr;  // ids inside the guarded region being written
   bool calls_only_ = false;  // no inline fast path: the code would grow too large
+  llvm::DenseMap<llvm::BasicBlock*, Computed> computed_;  // by the block behind the loop
+  llvm::SmallPtrSet<const llvm::Instruction*, 8> skipped_;  // what such loops make
   std::vector<std::pair<llvm::PHINode*, llvm::PHINode*>> phis_;
   std::vector<llvm::Instruction*> dead_;
   llvm::Instruction* entry_ = nullptr;      // the first instruction that is no static alloca

@@ -106,7 +106,7 @@ static void next_own_chunk(struct stem_thread* self) {
   stem_unlock(&pool_lock);
 }
 
-void stem_append(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
+void stem_append_slowly(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
   struct stem_rec* r;
   /* The watchdog took the token from it while it slept, and what it records now is no visible operation: it must ask first. */
   if (STEM_UNLIKELY(stem_sched.detached) && self->watchdog && self == stem_current) stem_arrive(self);
@@ -181,4 +181,5 @@ void stem_recording_forget(void) {
   pool_lock.word = 0;
   __stem_hot.cursor = __stem_hot.limit = 0;
   __stem_hot.countdown = 0;
+  stem_rounds_forget();
 }

@@ -126,6 +126,46 @@ void Translator::expression(const stem_rec& r) {
   t.ids.add(writer_.add_expr(op, width, a, b, c, value));
 }
 
+// The expressions of a loop that only computed. Constants are looked up once in a while, not in every round.
+void Translator::rounds(const stem_rec& r) {
+  Thread& t = *thread_;
+  if (r.site - 1 >= rounds_.size()) return spoil();
+  Round& round = rounds_[r.site - 1];
+  const size_t n = round.nodes.size();
+  trace::ExprId input = t.ids.find(r.expr);
+  if (!input || r.value > UINT32_MAX / n) return spoil();
+  for (uint64_t left = r.value; left;) {
+    const uint64_t now = std::min<uint64_t>(left, std::max<size_t>(1, trace::Model::kRecent / 4 / n));
+    for (size_t i = 0; i < n; ++i) {
+      trace::Writer::RoundNode& node = round.nodes[i];
+      if (node.a == 0 || node.b == 0) node.constant = constant(node.width, round.constants[i]);
+    }
+    const trace::ExprId first = writer_.next_expr();
+    input = writer_.add_rounds(round.nodes, round.result, input, static_cast<uint32_t>(now));
+    t.ids.add(first, static_cast<uint32_t>(n * now));
+    left -= now;
+  }
+}
+
+void Translator::define_round(const std::string& bytes) {
+  stem_round head;
+  if (bytes.size() < sizeof head) return spoil();
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.nodes == 0 || head.nodes > trace::Writer::kMostRoundNodes || head.result >= head.nodes || bytes.size() != sizeof head + head.nodes * sizeof(stem_rec))
+    return spoil();
+  Round round;
+  round.result = head.result;
+  for (uint32_t i = 0; i < head.nodes; ++i) {
+    stem_rec r;
+    std::memcpy(&r, bytes.data() + sizeof head + i * sizeof r, sizeof r);
+    const unsigned width = addr_of(r) & 0xff, op = aux_of(r);
+    if (op < STEM_OP_Add || op > STEM_OP_Xor || width - 1 >= 64 || r.expr > 1 + i || r.site > 1 + i || (r.expr | r.site) == 0) return spoil();
+    round.nodes.push_back({static_cast<trace::Op>(op), static_cast<uint8_t>(width), r.expr, r.site, 0});
+    round.constants.push_back(r.value);
+  }
+  rounds_.push_back(std::move(round));
+}
+
 // An event like the last of its kind and place: nothing needs to be looked up.
 inline bool Translator::again(const stem_rec& r, unsigned kind) {
   constexpr uint64_t plain = 1ull << STEM_KIND_Lock | 1ull << STEM_KIND_Unlock | 1ull << STEM_KIND_BarrierArrive |
@@ -203,7 +243,7 @@ void Translator::record(const stem_rec& r) {
   if (t.blob_left) return blob_part(r);
   unsigned kind = kind_of(r);
   if (t.wait != Wait::None && kind != STEM_RAW_Blob && kind != STEM_RAW_Value2 && kind != STEM_RAW_Expr &&
-      kind != STEM_RAW_Expr2) {
+      kind != STEM_RAW_Expr2 && kind != STEM_RAW_Rounds) {
     complete_pending();
   }
   if (kind == STEM_RAW_Expr) return expression(r);
@@ -248,6 +288,8 @@ void Translator::record(const stem_rec& r) {
     case STEM_RAW_Exposed:
       if (uint32_t slot = live_.find(addr_of(r)); slot != LiveObjects::kNoSlot) live_[slot].exposed = true;
       return;
+    case STEM_RAW_Rounds:
+      return rounds(r);
     case STEM_RAW_Ticket:
       return;  // the merge has used it
     default:

@@ -33,6 +33,11 @@ class IdRuns {
     last_shift_ = id - local;
     runs_.emplace_back(local, id);
   }
+  void add(trace::ExprId first, uint32_t count) {  // that follow one another
+    if (count == 0) return;
+    add(first);
+    next_ += count - 1;
+  }
   // 0 if there is no such id.
   trace::ExprId find(uint32_t local) const {
     if (local >= last_first_ && local < next_) return local + last_shift_;
@@ -93,6 +98,8 @@ class Translator {
   void memory(const stem_rec& r, trace::Kind kind);
   void other(const stem_rec& r, trace::Kind kind);
   void expression(const stem_rec& r);
+  void rounds(const stem_rec& r);
+  void define_round(const std::string& bytes);
   void blob_part(const stem_rec& r);
   void blob_done(Thread& t);
   void complete_pending();
@@ -148,6 +155,12 @@ class Translator {
     trace::ExprId id = 0;
   };
   std::vector<Constant> constants_ = std::vector<Constant>(1 << 12);
+  struct Round {  // of a loop that only computes
+    std::vector<trace::Writer::RoundNode> nodes;
+    std::vector<uint64_t> constants;  // of each node
+    uint32_t result = 0;
+  };
+  std::vector<Round> rounds_;
   std::unordered_map<uint64_t, uint32_t> inputs_;  // the recorder's number -> ours
   std::vector<uint32_t> ended_;
   std::deque<uint32_t> to_drop_;
