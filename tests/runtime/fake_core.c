@@ -65,7 +65,7 @@ uint32_t fake_input(unsigned width) { return node((struct fake_node){.op = STEM_
 
 /* --- records ------------------------------------------------------------------------------------------------------------ */
 
-void stem_append(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
+void stem_append_slowly(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
   switch (head >> 48 & 0xff) {
     case STEM_KIND_Input: add(FAKE_INPUT)->value = value; break;
     case STEM_KIND_Nondet: add(FAKE_NONDET)->value = value; break;

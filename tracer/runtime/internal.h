@@ -185,7 +185,17 @@ static inline uint32_t stem_site_id(const void* site) { return (uint32_t)(uintpt
 
 /* --- records (stream.c) ------------------------------------------------------------------------------------------------ */
 
-void stem_append(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site);
+void stem_append_slowly(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site);
+/* Within the countdown the token is ours, and recording is serialised, or nobody records. */
+static inline void stem_append(struct stem_thread* self, uint64_t head, uint64_t value, uint32_t expr, uint32_t site) {
+  struct stem_rec* r = __stem_hot.cursor;
+  if (STEM_UNLIKELY(r >= __stem_hot.limit || __stem_hot.countdown <= 0)) return stem_append_slowly(self, head, value, expr, site);
+  r->head = head;
+  r->value = value;
+  r->expr = expr;
+  r->site = site;
+  __atomic_store_n(&__stem_hot.cursor, r + 1, __ATOMIC_RELEASE);
+}
 void stem_blob(struct stem_thread* self, enum stem_blob what, const void* bytes, uint64_t length);
 
 /* An event; flags are STEM_FLAG_ bits (for memory accesses: aux as in trace/raw.h). */
@@ -257,6 +267,7 @@ void stem_die(const char* why) __attribute__((noreturn)); /* the runtime cannot 
 /* --- expressions and shadows (expr.c, shadow.c) ------------------------------------------------------------------------------ */
 
 uint32_t stem_expr(struct stem_thread* self, uint64_t head, uint32_t a, uint32_t b, uint64_t constant);
+void stem_rounds_forget(void); /* a new recording: rounds of loops must be told again */
 uint32_t stem_expr_input(struct stem_thread* self, uint32_t input, uint32_t offset, unsigned width);
 void stem_pin(struct stem_thread* self, uint32_t id, uint64_t value, const void* site);
 void stem_cancellation_point(struct stem_thread* self); /* after an operation that POSIX lets be cancelled */
