@@ -140,6 +140,15 @@ class Model {
     return templates_[(context_->hash ^ code * 0x9e3779b1u) & (kContexts - 1)];
   }
   const Context& context() const { return *context_; }
+  // Is what comes next predicted to be these shapes, over and over?
+  bool predicts_round(const uint32_t* codes, size_t period) const {
+    Context at = *context_;
+    for (size_t i = 0; i < period + 3; ++i) {  // from the fourth on the context holds nothing older
+      if (successors_[at.hash] != codes[i % period] + 1) return false;
+      at.push(codes[i % period]);
+    }
+    return true;
+  }
   void followed_by(uint32_t code) {
     successors_[context_->hash] = code + 1;
     context_->push(code);
@@ -183,6 +192,21 @@ class Model {
     } else {
       add_rare_expr(op, width, a, b, c, given);
     }
+  }
+  // Of two operands that are recent.
+  void add_binary(Op op, unsigned width, ExprId a, ExprId b) {
+    const Recent &x = recent_[a & (kRecent - 1)], &y = recent_[b & (kRecent - 1)];
+    const uint64_t mask = width_mask(width);
+    uint64_t value;
+    switch (op) {
+      case Op::Mul: value = x.value * y.value & mask; break;
+      case Op::Xor: value = x.value ^ y.value; break;
+      case Op::Add: value = (x.value + y.value) & mask; break;
+      case Op::LShr: value = y.value < width ? x.value >> y.value : 0; break;
+      default: value = apply(op, width, x.value, y.value, 0, x.width, y.width, 0); break;
+    }
+    const bool known = x.known & y.known;
+    push_recent(width, known ? value : 0, known);
   }
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Gives the value of an expression if it is recent and known.

@@ -13,6 +13,7 @@
 #include "trace/format.h"
 #include "trace/model.h"
 #include "trace/object_store.h"
+#include "trace/raw.h"
 
 namespace stem::trace {
 
@@ -67,6 +68,12 @@ class Writer {
   // False: nothing was added, take the long way. Memory: reads and writes of `size` bytes; others have size 0.
   bool repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
               bool leaf);
+
+  // The same for a loop of plain reads and writes (no leaf, no expression), given as a recorder's records: those from `first` on
+  // that repeat the `period` records before it, which have all been added by repeat(). Stops where that is no longer so; gives how
+  // many were added. Nothing is looked up but memory.
+  static constexpr size_t kMostPeriod = 8;
+  size_t repeat_loop(const stem_rec* first, size_t available, size_t period);
 
   void flush();  // ends the block: what was added so far can be read after a kill
   void finish(Outcome outcome, int exit_code);

@@ -336,6 +336,7 @@ void stem_sched_init(void) {
   stem_sched.holder = stem_sched.writer = self;
   stem_sched.random = stem_option_number("seed", 1) * 0x9e3779b97f4a7c15u + 0x1234567;
   stem_sched.switch_one_in = stem_option_number("switch", 0);
+  stem_sched.switch_asked = stem_sched.switch_one_in != 0;
   if (!stem_sched.switch_one_in) stem_sched.switch_one_in = 1000;
   const char* stop = stem_option("stop");
   if (stop && *stop >= '0' && *stop <= '9') stem_sched.stop_at = stem_option_number("stop", UINT64_MAX);

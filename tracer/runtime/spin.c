@@ -130,6 +130,7 @@ static void scan(struct stem_spin* spin, const struct stem_rec* at, const struct
       case STEM_RAW_Switch:
       case STEM_RAW_Ticket:
       case STEM_RAW_Exposed:
+      case STEM_RAW_Rounds:
         break;
       case STEM_KIND_Nondet: /* time: a loop that looks at the clock may end by itself */
         spin->print = 0;

@@ -77,6 +77,7 @@ struct stem_sched {
   int64_t granted;               /* what the countdown was set to */
   uint64_t random;               /* state of the generator */
   uint64_t switch_one_in;
+  uint32_t switch_asked;         /* for that mean */
   uint64_t wait_order;
   uint64_t signal_at;            /* replay: call stem_signals_due before this operation; UINT64_MAX: never */
   uint64_t stop_at;              /* call __stem_stop_here before this operation; UINT64_MAX: never */

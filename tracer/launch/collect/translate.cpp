@@ -223,7 +223,29 @@ void Translator::can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, 
   writer_.can_repeat(field ? key : key ^ static_cast<uint64_t>(r.expr) << 48, live.base, first, length, &live.stamp);
 }
 
+// The records of a loop that reads and writes, from its second round on; gives how many were used. 0: it is none.
+size_t Translator::loop(const stem_rec* begin, const stem_rec* end) {
+  const auto most = static_cast<size_t>(end - begin);
+  for (size_t period = 1; period <= trace::Writer::kMostPeriod && 3 * period <= most; ++period) {
+    if (key_of(begin[period]) != key_of(begin[0])) continue;
+    size_t same = 0;
+    for (; same < period; ++same) {
+      const stem_rec& r = begin[same];
+      const unsigned kind = kind_of(r);
+      if ((kind != STEM_KIND_Read && kind != STEM_KIND_Write) || aux_of(r) & STEM_AUX_LEAF || r.expr || key_of(r) != key_of(begin[same + period]) ||
+          key_of(r) != key_of(begin[same + 2 * period]))
+        break;
+    }
+    if (same < period) continue;
+    for (size_t i = 0; i < period; ++i)
+      if (!again(begin[i], kind_of(begin[i]))) return i;
+    return period + writer_.repeat_loop(begin + period, most - period, period);
+  }
+  return 0;
+}
+
 void Translator::records(const stem_rec* begin, const stem_rec* end) {
+  const stem_rec* look = begin;  // for a loop, from here on
   for (const stem_rec* r = begin; r != end && !broken_; ++r) {
     const Thread& t = *thread_;
     const unsigned kind = kind_of(*r);
@@ -231,6 +253,13 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
       if (kind == STEM_RAW_Expr) {
         expression(*r);
         continue;
+      }
+      if (kind == STEM_KIND_Read && r >= look) {
+        if (const size_t used = loop(r, end)) {
+          r += used - 1;
+          continue;
+        }
+        look = r + 4;
       }
       if (again(*r, kind)) continue;
     }

@@ -94,6 +94,7 @@ class Translator {
 
   void record(const stem_rec& r);
   bool again(const stem_rec& r, unsigned kind);
+  size_t loop(const stem_rec* begin, const stem_rec* end);
   void can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, bool field);
   void memory(const stem_rec& r, trace::Kind kind);
   void other(const stem_rec& r, trace::Kind kind);
