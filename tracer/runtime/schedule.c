@@ -230,18 +230,22 @@ static int parallel_visible(struct stem_thread* self, const struct stem_pending*
 
 /* --- what the rest of the runtime calls ----------------------------------------------------------------------------------------- */
 
-static inline int visible(struct stem_thread* self, const struct stem_pending* pending) {
+/* Within the countdown, if the operation can be done: counted, and nobody need be told what it is. */
+static inline int may_go_on(struct stem_thread* self, stem_enabled_fn enabled, uintptr_t arg) {
+  if (STEM_UNLIKELY(stem_parallel || __stem_hot.countdown <= 0 || stem_sched.holder != self || stem_signals_pending)) return 0;
+  if (enabled && !enabled(self, arg)) return 0;
+  __stem_hot.countdown--;
+  return 1;
+}
+
+static int visible(struct stem_thread* self, const struct stem_pending* pending) {
   if (STEM_UNLIKELY(stem_parallel)) return parallel_visible(self, pending);
-  if (STEM_LIKELY(__stem_hot.countdown > 0 && stem_sched.holder == self && !stem_signals_pending) &&
-      (!pending->enabled || pending->enabled(self, pending->arg))) {
-    __stem_hot.countdown--;
-    return 0;
-  }
-  return ask(self, pending);
+  return may_go_on(self, pending->enabled, pending->arg) ? 0 : ask(self, pending);
 }
 
 int stem_visible(struct stem_thread* self, unsigned kind, const volatile void* addr, const void* site, stem_enabled_fn enabled,
                  uintptr_t arg, uint64_t deadline) {
+  if (may_go_on(self, enabled, arg)) return 0;
   struct stem_pending pending = {enabled, arg, (uint64_t)(uintptr_t)addr, site, deadline, (uint8_t)kind, 0, 0};
   return visible(self, &pending);
 }
