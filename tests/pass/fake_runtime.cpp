@@ -232,6 +232,7 @@ uint32_t __stem_ite(uint32_t width, uint32_t c, uint32_t a_id, uint32_t b_id, ui
 
 uint32_t __stem_rounds(void* record, uint32_t id, uint64_t rounds) {
   const auto* round = static_cast<const stem_round*>(record);
+  flush();
   say("%llu rounds of %u", (unsigned long long)rounds, round->nodes);
   while (rounds--) {
     std::vector<uint32_t> made;

@@ -146,6 +146,10 @@ size_t rows(const std::string& path, bool as_records) {
   array.size = 8 * 4096;
   array.zeroed = true;
   const uint32_t object = writer.add_object(array);
+  Event start;
+  start.kind = Kind::Start;
+  start.thread = 0;
+  writer.add_event(start);
   const uint64_t stamp = 1;
   std::vector<double> memory(4096);
   std::vector<stem_rec> records;

@@ -60,6 +60,8 @@ class FunctionInstrumenter {
     llvm::BasicBlock* before = nullptr;
     llvm::BasicBlock* latch = nullptr;
     llvm::PHINode* value = nullptr;            // what a round begins with
+    unsigned entry = 0;                        // its incoming value from before the loop
+    llvm::Value* result = nullptr;             // what the next round begins with
     std::vector<llvm::Instruction*> round;     // what it makes of that
     llvm::Value* rounds = nullptr;             // how many have been completed
   };

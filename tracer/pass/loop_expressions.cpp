@@ -56,6 +56,8 @@ bool FunctionInstrumenter::find_round(const Loop& loop, Computed& found) {
     block = next;
   }
   if (!found.value || !is_contained(found.round, found.value->getIncomingValueForBlock(found.latch))) return false;
+  found.entry = static_cast<unsigned>(found.value->getBasicBlockIndex(found.before));
+  found.result = found.value->getIncomingValueForBlock(found.latch);
   for (User* user : found.value->users())
     if (auto* phi = dyn_cast<PHINode>(user); phi && phi->getParent() == exit) return false;
   for (Instruction* made : found.round)
@@ -97,7 +99,7 @@ GlobalVariable* FunctionInstrumenter::round_record(const Computed& loop) {
     reference[binary] = 2 + i;
   }
   auto* array = ConstantArray::get(ArrayType::get(node_type, nodes.size()), nodes);
-  const unsigned result = reference.lookup(loop.value->getIncomingValueForBlock(loop.latch)) - 2;
+  const unsigned result = reference.lookup(loop.result) - 2;
   Constant* whole = ConstantStruct::getAnon({i32(0), i32(0), i32(nodes.size()), i32(result), array});
   auto* global = new GlobalVariable(*function_.getParent(), whole->getType(), false, GlobalValue::PrivateLinkage, whole, "stem.round");
   global->setAlignment(Align(8));
@@ -106,7 +108,8 @@ GlobalVariable* FunctionInstrumenter::round_record(const Computed& loop) {
 
 // At the beginning of the block behind the loop.
 void FunctionInstrumenter::record_rounds(const Computed& loop, Instruction& at) {
-  Value* first = id(loop.value->getIncomingValueForBlock(loop.before), *loop.before->getTerminator());
+  // Blocks before the loop may have been split since it was found.
+  Value* first = id(loop.value->getIncomingValue(loop.entry), *loop.value->getIncomingBlock(loop.entry)->getTerminator());
   if (is_concrete(first)) return set_id(loop.value, first, at);
   IRBuilder<> builder(&at);
   Value* symbolic = builder.CreateIsNotNull(first);
