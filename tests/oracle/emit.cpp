@@ -35,7 +35,7 @@ typedef volatile uint8_t __attribute__((may_alias)) u1;
 typedef volatile uint16_t __attribute__((may_alias, aligned(1))) u2;
 typedef volatile uint32_t __attribute__((may_alias, aligned(1))) u4;
 typedef volatile uint64_t __attribute__((may_alias, aligned(1))) u8;
-static _Alignas(64) unsigned char memory[16], foreign[16];
+static _Alignas(64) unsigned char memory[16] __attribute__((used)), foreign[16] __attribute__((used)); /* never read-only */
 static pthread_mutex_t mutex0 = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, mutex1 = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t atomics = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_rwlock_t rwlock0 = PTHREAD_RWLOCK_INITIALIZER, rwlock1 = PTHREAD_RWLOCK_INITIALIZER;

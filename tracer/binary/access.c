@@ -35,7 +35,16 @@ void bin_pin_all(struct bin_thread* t, uint64_t site) {
   }
   for (uint32_t i = 0; i < n; i++)
     bin_append(stem_head(STEM_KIND_Pin, 0, 0), t->unpinned_value[i], t->unpinned[i], (uint32_t)site);
-  t->unpinned_count = t->combined_count = 0;
+  t->unpinned_count = t->combined_count = t->flag_reads = 0;
+}
+
+static void pin_oldest(struct bin_thread* t, uint32_t n, uint64_t site) {
+  for (uint32_t i = 0; i < n; i++)
+    bin_append(stem_head(STEM_KIND_Pin, 0, 0), t->unpinned_value[i], t->unpinned[i], (uint32_t)site);
+  for (uint32_t i = n; i < t->unpinned_count; i++)
+    t->unpinned[i - n] = t->unpinned[i], t->unpinned_value[i - n] = t->unpinned_value[i];
+  t->unpinned_count -= n;
+  t->combined_count = t->flag_reads = 0;
 }
 
 static uint32_t opaque(struct bin_thread* t, unsigned width, uint64_t value, uint32_t a, uint32_t b) {
@@ -81,8 +90,11 @@ void bin_rmw(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t old, u
 
 /* Loops that do nothing others could see are no news: a branch is recorded when the thread did something since the last
  * one. */
-void bin_branch(struct bin_thread* t, uint64_t site, int taken) {
-  bin_pin(t, site);
+void bin_branch(struct bin_thread* t, uint64_t site, int taken, uint32_t reads) {
+  if (reads < t->unpinned_count)
+    pin_oldest(t, reads, site);
+  else
+    bin_pin(t, site);
   if (!t->since_branch) return;
   t->since_branch = 0;
   bin_append(stem_head(STEM_KIND_Branch, 0, 0), (uint64_t)taken, 0, (uint32_t)site);

@@ -71,6 +71,7 @@ struct bin_thread {
   uint32_t next_id, unpinned_count, combined, combined_count;
   uint32_t unpinned[BIN_MAX_UNPINNED];
   uint64_t unpinned_value[BIN_MAX_UNPINNED];
+  uint32_t flag_reads;                     /* how many of them the processor's flags can depend on */
   struct stem_rec *last_read, *last_event; /* records in the present chunk, or 0 */
   uint32_t since_branch;                   /* events since the last branch */
   /* its stack (stack.c) */
@@ -223,7 +224,8 @@ void bin_pin_all(struct bin_thread* t, uint64_t site);
 static inline void bin_pin(struct bin_thread* t, uint64_t site) {
   if (t->unpinned_count) bin_pin_all(t, site);
 }
-void bin_branch(struct bin_thread* t, uint64_t site, int taken);
+void bin_branch(struct bin_thread* t, uint64_t site, int taken,
+                uint32_t reads); /* only so many unpinned reads, the oldest, have a part in it */
 /* In place of library functions; the ranges can be accessed. sp: the stack pointer. */
 void bin_read_range(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t site, uint64_t sp);
 void bin_copy(struct bin_thread* t, uint64_t to, uint64_t from, uint64_t size, uint64_t site, uint64_t sp);

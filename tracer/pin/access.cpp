@@ -160,7 +160,7 @@ void drop_change(THREADID tid) { clients[tid].change = NONE; }
 
 void PIN_FAST_ANALYSIS_CALL on_branch(THREADID tid, ADDRINT site, BOOL taken) {
   bin_thread* t = enter(tid);
-  if (t) bin_branch(t, site, taken != 0);
+  if (t) bin_branch(t, site, taken != 0, BIN_MAX_UNPINNED);
 }
 
 void PIN_FAST_ANALYSIS_CALL on_pin(THREADID tid, ADDRINT site) {

@@ -91,7 +91,13 @@ void stem_help_xchg_after(Addr addr, ULong old, ULong now, ULong at) {
 
 void stem_help_branch(ULong taken, ULong at) {
   struct bin_thread* t = self();
-  if (LIKELY(bin.on && t)) bin_branch(t, (UInt)at, taken != 0);
+  if (LIKELY(bin.on && t))
+    bin_branch(t, (UInt)at, taken != 0, (at >> 40) & STEM_AT_NOTED ? t->flag_reads : BIN_MAX_UNPINNED);
+}
+
+void stem_help_flags(void) {
+  struct bin_thread* t = self();
+  if (LIKELY(bin.on && t)) t->flag_reads = t->unpinned_count;
 }
 
 void stem_help_pin(ULong at) {

@@ -40,12 +40,16 @@ static void leave_dying(ThreadId tid, Bool in_code) {
   stem_sys4(SYS_tkill, VG_(gettid)(), VG_SIGVGKILL, 0, 0); /* takes the big lock and does not return here */
 }
 
-/* A thread that comes to its end by itself is leaving too, as far as Valgrind is concerned: then others tell. */
-static Bool is_dying(const struct bin_thread* self, ThreadId tid) {
-  if (!self->ending) return VG_(is_exiting)(tid);
-  for (uint32_t i = 0; i < bin.live_count; i++)
-    if (!bin.live[i]->ending && bin.live[i]->host > 0 && VG_(is_exiting)((ThreadId)bin.live[i]->host)) return True;
-  return False;
+/* Is somebody killing all threads? A thread that comes to its end by itself is leaving too, as far as Valgrind is
+ * concerned: then the others tell, while they are there. */
+Bool stem_is_dying(const struct bin_thread* self, ThreadId tid) {
+  static Bool dying;
+  if (self->state == BIN_PARKED && !self->ending && VG_(is_exiting)(tid)) dying = True;
+  for (uint32_t i = 0; !dying && i < bin.live_count; i++) {
+    const struct bin_thread* t = bin.live[i];
+    dying = t != self && !t->ending && t->host > 0 && VG_(is_exiting)((ThreadId)t->host);
+  }
+  return dying;
 }
 
 void stem_host_block(struct bin_thread* self, uint64_t until) {
@@ -62,7 +66,7 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
   stem_sys4(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
-  if (is_dying(self, tid)) {
+  if (stem_is_dying(self, tid)) {
     leave_dying(tid, in_code);
     return;
   }
@@ -163,14 +167,14 @@ Bool stem_is_internal(Addr object, Addr return_address) {
 /* --- is memory there? Asked before every read that we make for the program, so it has to be cheap: pages known to be
  * --------- */
 
-static Addr readable[4096]; /* page numbers */
+static Addr readable[4096]; /* page numbers plus one */
 
 Bool stem_readable(Addr addr, SizeT size) {
   Addr first = addr >> 12, last = (addr + size - 1) >> 12;
   for (Addr page = first; page <= last; page++) {
-    if (readable[page & 4095] == page) continue;
+    if (readable[page & 4095] == page + 1) continue;
     if (!VG_(am_is_valid_for_client)(page << 12, 4096, VKI_PROT_READ)) return False;
-    readable[page & 4095] = page;
+    readable[page & 4095] = page + 1;
   }
   return True;
 }
@@ -183,5 +187,5 @@ void stem_pages_changed(Addr addr, SizeT size) {
     return;
   }
   for (Addr page = addr >> 12; page <= (addr + size) >> 12; page++)
-    if (readable[page & 4095] == page) readable[page & 4095] = 0;
+    if (readable[page & 4095] == page + 1) readable[page & 4095] = 0;
 }

@@ -23,8 +23,10 @@ struct block {
   Addr pc, next; /* the present instruction and the one after it */
   struct module* module;
   Bool seen, startup;
-  IRCAS* cas;    /* of the present instruction */
-  Bool exchange; /* and it works with whatever was there */
+  IRCAS* cas;                    /* of the present instruction */
+  Bool exchange;                 /* and it works with whatever was there */
+  Int index;                     /* of the present statement */
+  Bool flags_known, flags_noted; /* the flags were written in this block; stem_help_flags was called since */
 };
 
 static Bool frame_pointer_at(Addr pc) {
@@ -230,10 +232,32 @@ static void put(struct block* b, Int offset, IRExpr* data) {
  * ----------------------------------------------------------------------------------------------------------------------
  */
 
-static Bool is_conditional_jump(Addr pc) {
+static Bool is_conditional_jump(Addr pc, Bool by_flags) {
   const UChar* p = (const UChar*)pc;
   while (*p == 0x2e || *p == 0x3e || *p == 0xf2 || *p == 0x66) p++;
-  return (*p & 0xf0) == 0x70 || (*p >= 0xe0 && *p <= 0xe3) || (*p == 0x0f && (p[1] & 0xf0) == 0x80);
+  return (*p & 0xf0) == 0x70 || (*p == 0x0f && (p[1] & 0xf0) == 0x80) || (!by_flags && *p >= 0xe0 && *p <= 0xe3);
+}
+
+static Bool writes_flags(const IRStmt* st) {
+  return st->tag == Ist_Put && st->Ist.Put.offset >= (Int)offsetof(VexGuestAMD64State, guest_CC_OP) &&
+         st->Ist.Put.offset <= (Int)offsetof(VexGuestAMD64State, guest_CC_NDEP);
+}
+
+/* A compiler likes to load between a comparison and its jump: what is read there has no part in the jump, which looks
+ * at the flags only. Before the first such read the ones before it are counted. */
+static void note_flags(struct block* b) {
+  if (!b->flags_known || b->flags_noted) return;
+  Addr pc = b->pc;
+  for (Int i = b->index + 1; i < b->in->stmts_used; i++) {
+    const IRStmt* st = b->in->stmts[i];
+    if (st->tag == Ist_IMark) pc = st->Ist.IMark.addr;
+    if (writes_flags(st) || st->tag == Ist_Dirty) return;
+    if (st->tag != Ist_Exit || st->Ist.Exit.jk != Ijk_Boring) continue;
+    if (!is_conditional_jump(pc, True)) return;
+    b->flags_noted = True;
+    call(b, "stem_help_flags", &stem_help_flags, mkIRExprVec_0(), NULL);
+    return;
+  }
 }
 
 /* What the compiler puts around main. Most of its symbols have no size, and so no name here: in a file that has its
@@ -309,13 +333,16 @@ static void leave(struct block* b, IRStmt* st) {
   Addr target = st->Ist.Exit.dst->Ico.U64;
   if (target == b->pc)
     return; /* an atomic operation that tries again, which it never does here; a repeated instruction */
-  if (!is_conditional_jump(b->pc)) {
+  if (!is_conditional_jump(b->pc, False)) {
     call(b, "stem_help_pin", &stem_help_pin, mkIRExprVec_1(at(b, 0, 0)), NULL);
     return;
   }
   IRExpr* taken = st->Ist.Exit.guard;
   if (target == b->next) taken = temp(b, IRExpr_Unop(Iop_Not1, taken)); /* the translator turned it round */
-  call(b, "stem_help_branch", &stem_help_branch, mkIRExprVec_2(as_word(b, taken, 0), at(b, 0, 0)), NULL);
+  call(b, "stem_help_branch", &stem_help_branch,
+       mkIRExprVec_2(as_word(b, taken, 0), at(b, 0, b->flags_noted ? STEM_AT_NOTED : 0)), NULL);
+  b->flags_noted = False; /* what comes after it is pinned by the next */
+  b->flags_known = False;
 }
 
 static void statement(struct block* b, IRStmt* st) {
@@ -323,8 +350,10 @@ static void statement(struct block* b, IRStmt* st) {
     case Ist_WrTmp: {
       IRExpr* e = st->Ist.WrTmp.data;
       if (e->tag == Iex_Load) {
-        if (b->seen && !begins_exchange(b, e->Iex.Load.addr))
+        if (b->seen && !begins_exchange(b, e->Iex.Load.addr)) {
+          note_flags(b);
           access(b, e->Iex.Load.addr, (UInt)sizeofIRType(e->Iex.Load.ty), NULL, NULL);
+        }
       } else {
         expression(b, st->Ist.WrTmp.tmp, e);
       }
@@ -390,7 +419,9 @@ IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
   for (; i < in->stmts_used && in->stmts[i]->tag != Ist_IMark; i++) add(&b, in->stmts[i]);
   for (; i < in->stmts_used; i++) {
     if (in->stmts[i]->tag == Ist_IMark) instruction(&b, i);
+    b.index = i;
     statement(&b, in->stmts[i]);
+    if (writes_flags(in->stmts[i])) b.flags_known = True, b.flags_noted = False;
   }
   /* An indirect jump or call, or a system call. Returns go where the caller was: nothing that was read decides that. */
   Bool indirect = in->next->tag != Iex_Const && in->jumpkind != Ijk_Ret;

@@ -67,7 +67,7 @@ static void thread_ends(ThreadId tid) {
   stem_host_thread_gone();
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   if (!t || !bin.on) return;
-  if (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE) return;
+  if (stem_is_dying(t, tid) || (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE)) return;
   uint64_t head = 0, size = 0;
   if (t == bin.holder && stem_sys4(SYS_get_robust_list, 0, &head, &size, 0) == 0 && head && stem_readable(head, 8))
     bin_leave_robust(t, head);

@@ -50,6 +50,7 @@ struct module {
   Addr plt, plt_end, got, got_end, gotplt, gotplt_end;
   HChar* path;
 };
+Bool stem_is_dying(const struct bin_thread* self, ThreadId tid);
 void stem_host_thread_gone(void);                        /* called by a thread that ends */
 struct module* stem_module_at(Addr pc);                  /* NULL: none */
 Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
@@ -66,7 +67,8 @@ void stem_write_meta(void);
 #define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)
 enum {
   STEM_AT_FREE = 1, /* the address is constant or relative to the frame: no earlier read decides it */
-  STEM_AT_MORE = 2  /* not the first piece of its instruction's access */
+  STEM_AT_MORE = 2, /* not the first piece of its instruction's access */
+  STEM_AT_NOTED = 4 /* a branch: stem_help_flags was called before it */
 };
 extern struct stem_fault {
   Addr addr, site;
@@ -78,6 +80,7 @@ void stem_help_cas_after(Addr addr, ULong old, ULong expected, ULong now, ULong 
 void stem_help_xchg_before(Addr addr, ULong at);
 void stem_help_xchg_after(Addr addr, ULong old, ULong now, ULong at);
 void stem_help_branch(ULong taken, ULong at);
+void stem_help_flags(void); /* what is read from here on has no part in the next branch */
 void stem_help_pin(ULong at);
 void stem_help_escape(Addr value, ULong at);
 
