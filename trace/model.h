@@ -193,21 +193,7 @@ class Model {
       add_rare_expr(op, width, a, b, c, given);
     }
   }
-  // Of two operands that are recent.
-  void add_binary(Op op, unsigned width, ExprId a, ExprId b) {
-    const Recent &x = recent_[a & (kRecent - 1)], &y = recent_[b & (kRecent - 1)];
-    const uint64_t mask = width_mask(width);
-    uint64_t value;
-    switch (op) {
-      case Op::Mul: value = x.value * y.value & mask; break;
-      case Op::Xor: value = x.value ^ y.value; break;
-      case Op::Add: value = (x.value + y.value) & mask; break;
-      case Op::LShr: value = y.value < width ? x.value >> y.value : 0; break;
-      default: value = apply(op, width, x.value, y.value, 0, x.width, y.width, 0); break;
-    }
-    const bool known = x.known & y.known;
-    push_recent(width, known ? value : 0, known);
-  }
+  void add_value(unsigned width, uint64_t value, bool known) { push_recent(width, value, known); }  // of whatever expression
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Gives the value of an expression if it is recent and known.
   bool recent(ExprId id, uint64_t& value) const {

@@ -205,23 +205,37 @@ ExprId Writer::add_rounds(std::span<const RoundNode> nodes, uint32_t result, Exp
     input = first + result;
     --rounds;
     if (!steady || hits_ != hits + n || !before.same_shapes(model_.context())) continue;
-    const uint32_t more = std::min(rounds, (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n);
+    uint32_t more = std::min(rounds, (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n);
+    for (const RoundNode& node : nodes) {  // a constant must stay recent
+      const uint32_t age = node.a == 0 || node.b == 0 ? model_.next_expr() - node.constant : 0;
+      more = std::min(more, (Model::kRecent - std::min(age, Model::kRecent)) / n);
+    }
     if (more == 0) continue;
+    // Values in registers and on the stack: each waits for the one before.
+    uint64_t values[2 + kMostRoundNodes] = {}, constants[kMostRoundNodes] = {};
+    const bool known = model_.recent(input, values[1]);
+    bool constant = true;
+    for (uint32_t i = 0; i < n; ++i)
+      if (nodes[i].a == 0 || nodes[i].b == 0) constant &= model_.recent(nodes[i].constant, constants[i]);
+    if (!constant) continue;
+    const ExprId start = model_.next_expr();
     for (uint32_t round = 0; round < more; ++round) {
-      const ExprId now = model_.next_expr();
-      auto its = [&](uint32_t reference, const RoundNode& node) { return reference == 0 ? node.constant : reference == 1 ? input : now + reference - 2; };
-      const bool last = round + 1 == more;
       for (uint32_t i = 0; i < n; ++i) {
         const RoundNode& node = nodes[i];
-        const ExprId a = its(node.a, node), b = its(node.b, node);
-        if (last) {
-          templates[i]->operand[0].confirm(now + i, a);
-          templates[i]->operand[1].confirm(now + i, b);
-        }
-        model_.add_binary(node.op, node.width, a, b);
+        const uint64_t a = node.a ? values[node.a] : constants[i], b = node.b ? values[node.b] : constants[i];
+        values[2 + i] = known ? apply(node.op, node.width, a, b, 0, node.width, node.width, 0) : 0;
+        model_.add_value(node.width, values[2 + i], known);
       }
-      input = now + result;
+      values[1] = values[2 + result];
     }
+    const ExprId last = start + (more - 1) * n;
+    input = more == 1 ? input : last - n + result;  // of the last round
+    for (uint32_t i = 0; i < n; ++i) {
+      auto its = [&](uint32_t reference) { return reference == 0 ? nodes[i].constant : reference == 1 ? input : last + reference - 2; };
+      templates[i]->operand[0].confirm(last + i, its(nodes[i].a));
+      templates[i]->operand[1].confirm(last + i, its(nodes[i].b));
+    }
+    input = last + result;
     hits_ += more * n;
     items_ += more * n;
     rounds -= more;
