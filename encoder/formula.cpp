@@ -35,7 +35,11 @@ Formula::Formula(const Index& index, const Options& options, const Scope& scope)
       deadline_(options.timeout_ms ? std::chrono::steady_clock::now() + std::chrono::milliseconds(options.timeout_ms)
                                    : std::chrono::steady_clock::time_point::max()) {
   STEM_CHECK(first == 0 || prefix);
-  events.insert(events.end(), scope.events.begin(), scope.events.end());
+  std::vector<uint32_t> scoped = scope.events;
+  for (uint32_t e : scope.events) scoped.insert(scoped.end(), index.own_pins(e).begin(), index.own_pins(e).end());
+  std::sort(scoped.begin(), scoped.end());
+  scoped.erase(std::unique(scoped.begin(), scoped.end()), scoped.end());
+  events.insert(events.end(), scoped.begin(), scoped.end());
   if (scope.events.empty())
     for (uint32_t e = first; e < trace.events.size(); ++e) events.push_back(e);
   for (uint32_t e : events) {

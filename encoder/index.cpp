@@ -14,6 +14,16 @@ Index::Index(const trace::Trace& trace) : trace(trace), recorded(trace::recorded
   find_memory();
   find_counts();
   find_settled();
+  find_own_pins();
+}
+
+void Index::find_own_pins() {
+  std::vector<uint32_t> last(trace.threads.size(), trace::kNone);  // by thread: the update whose pins follow
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    uint32_t& rmw = last[trace.events[e].thread];
+    if (trace.events[e].kind != Kind::Pin) rmw = trace.events[e].kind == Kind::Rmw ? e : trace::kNone;
+    else if (rmw != trace::kNone) own_pins_[rmw].push_back(e);
+  }
 }
 
 void Index::find_settled() {

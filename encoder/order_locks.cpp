@@ -55,7 +55,8 @@ std::map<Place, std::vector<Section>> mutex_sections(const Formula& f) {
     };
     for (uint32_t e : thread) {
       const Event& event = f.event(e);
-      if (event.kind == Kind::Lock && event.value == 1) acquire(place(event), e), locked_at[event.addr] = place(event);
+      // The outermost one; after a wait, which gave back all levels at once, that may be any depth.
+      if (event.kind == Kind::Lock && !open.count(place(event))) acquire(place(event), e), locked_at[event.addr] = place(event);
       if (event.kind == Kind::Unlock && event.value == 0) release(place(event), e);
       if (event.kind == Kind::Wait && locked_at.count(event.value)) release(locked_at[event.value], e);
       if (event.kind == Kind::AtomicBegin && nesting++ == 0) acquire(kAtomicSection, e);

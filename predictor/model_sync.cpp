@@ -85,7 +85,10 @@ void Model::find_sections() {
     const auto key = atomic ? std::pair{trace::kNone - 1, uint64_t{0}} : std::pair{e.object, e.addr};
     sync[i] = ids.try_emplace(key, static_cast<uint32_t>(ids.size())).first->second;
     if (sync[i] == sync_objects) ++sync_objects, lock_uses.emplace_back(), signals.emplace_back(), semaphores.emplace_back();
-    if (e.kind == Kind::Lock) acquire(i, false), mutex_at[e.thread].try_emplace(e.addr, sync[i]);
+    if (e.kind == Kind::Lock) {
+      acquire(i, false), mutex_at[e.thread].try_emplace(e.addr, sync[i]);
+      open[e.thread][sync[i]].depth = std::max(1, static_cast<int>(e.value));  // a wait gave back all levels at once
+    }
     if (e.kind == Kind::AtomicBegin || e.kind == Kind::WrLock) acquire(i, false);
     if (e.kind == Kind::RdLock) acquire(i, true);
     if (e.kind == Kind::Unlock) release(i, sync[i], e.value == 0);

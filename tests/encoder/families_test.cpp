@@ -363,3 +363,44 @@ TEST_CASE("a released object is not used") {
   CHECK_FALSE(feasible(trace, kInitial, r));
   CHECK(feasible(trace, raised, f));  // the release may come after both uses and before the flag is read
 }
+
+TEST_CASE("an update's own pins bind with it, also where a part of the trace ends between them") {
+  for (const bool pinned : {true, false}) {
+    // A compare-and-swap that succeeds only if it reads 0: it cannot come between the write of 5 and the read.
+    Two p;
+    const auto swap = p.b.rmw(p.t2, p.x, 0, 1);
+    p.b.write(p.t1, p.x, 5);
+    const auto r = p.b.read(p.t1, p.x, 5);
+    if (pinned) p.b.pin(p.t2, p.b.op(Op::Eq, 1, p.b.leaf(swap), p.b.constant(32, 0)), 1);
+    const auto trace = p.done();
+    const encoder::Index index(trace);
+    for (const uint64_t last : {r + 1, r + 2}) {
+      encoder::Scope scope;
+      for (uint32_t e = 0; e < last; ++e) scope.events.push_back(e);
+      encoder::Encoder encoder(index, {}, scope);
+      const Answer answer = encoder.decide(static_cast<uint32_t>(swap), static_cast<uint32_t>(r));
+      CHECK(answer.kind == (pinned ? Answer::Kind::Infeasible : Answer::Kind::Feasible));
+    }
+  }
+}
+
+TEST_CASE("a wait gives back a recursive mutex at once, and takes it back to the same depth") {
+  Two p;
+  const auto m = p.b.sync("m"), c = p.b.sync("c");
+  p.b.lock(p.t1, m);
+  p.b.event(p.t1, Kind::Lock, 0, 2, m);
+  p.b.event(p.t1, Kind::Wait, 0, m.addr, c);
+  p.b.event(p.t2, Kind::Signal, 0, 1 + p.t1, c);
+  p.b.event(p.t1, Kind::Wake, 0, 1 + p.t2, c);
+  p.b.event(p.t1, Kind::Lock, 0, 2, m);
+  p.b.event(p.t1, Kind::Unlock, 0, 1, m);
+  const auto inside = p.b.write(p.t1, p.x, 1);  // still locked
+  p.b.write(p.t1, p.x, 2);
+  p.b.event(p.t1, Kind::Unlock, 0, 0, m);
+  p.b.lock(p.t2, m);
+  const auto r = p.b.read(p.t2, p.x, 2);
+  p.b.unlock(p.t2, m);
+  const auto trace = p.done();
+  CHECK_FALSE(feasible(trace, inside, r));
+  CHECK(feasible(trace, kInitial, r));
+}

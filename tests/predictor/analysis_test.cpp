@@ -163,3 +163,30 @@ TEST_CASE("pairs on memory that unseen code has written are unknown, never exclu
     }
   CHECK(seen);
 }
+
+TEST_CASE("a wait takes a recursive mutex back to the depth that it had") {
+  trace::Builder b;
+  const auto x = b.global("x", 4, 0);
+  const auto m = b.sync("m"), c = b.sync("c");
+  const auto t1 = b.spawn("one"), t2 = b.spawn("two");
+  using trace::Kind;
+  b.lock(t1, m);
+  b.event(t1, Kind::Lock, 0, 2, m);
+  b.event(t1, Kind::Wait, 0, m.addr, c);
+  b.event(t2, Kind::Signal, 0, 1 + t1, c);
+  b.event(t1, Kind::Wake, 0, 1 + t2, c);
+  b.event(t1, Kind::Lock, 0, 2, m);
+  b.event(t1, Kind::Unlock, 0, 1, m);
+  b.write(t1, x, 1, b.site("a.c", 1));  // still locked
+  b.write(t1, x, 2, b.site("a.c", 2));
+  b.event(t1, Kind::Unlock, 0, 0, m);
+  b.lock(t2, m);
+  b.read(t2, x, 2, b.site("a.c", 3));
+  b.unlock(t2, m);
+  b.end(t1), b.end(t2);
+  b.join(0, t1), b.join(0, t2);
+  const trace::Trace trace = b.take();
+  const AnalysisResult result = analyze(trace);
+  CHECK(names(trace, result, State::Infeasible) == Names{"x W1 R3"});
+  CHECK(names(trace, result, State::Implicit) == Names{"x W0 R3"});
+}
