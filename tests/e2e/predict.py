@@ -4,9 +4,6 @@
 Each program of tests/e2e/programs is compiled, recorded under several schedules, and analysed; every witness is replayed on
 the program, and what a replay does not show is a failure. Prints how many pairs were predicted and how many confirmed. The
 running example must have exactly its golden pairs on its three recorded runs, PREFIX and FULL.
-
-  // DIVERGES: text, reason    in a program: witnesses of pairs whose name ("variable def-line use-line") contains the text are known to diverge; they are
-                               counted and printed, and one that is confirmed is a failure too
 """
 
 import argparse
@@ -77,7 +74,6 @@ def predict(tools, source, folder):
     predicted = confirmed = unknown = 0
     problems = []
     lines = cases(source)[0][1]
-    known = [m.strip() for m in re.findall(r"^//\s*DIVERGES:([^,]*),", text, re.M)]
     for schedule, options in SCHEDULES:
         trace = record(tools, program, folder, schedule, options, lines)
         if trace is None:
@@ -88,11 +84,7 @@ def predict(tools, source, folder):
             predicted += implicit
             confirmed += pair["state"] == "implicit, confirmed"
             unknown += pair["state"] == "unknown"
-            if implicit and any(k in name(pair) for k in known):
-                print(f"{source.name}, {schedule}: known to diverge: {name(pair)}: {pair['state']}")
-                if pair["state"] != "implicit, diverged":
-                    problems.append(f"{source.name}: {name(pair)} does not diverge any more: remove its DIVERGES line")
-            elif implicit and pair["state"] != "implicit, confirmed":
+            if implicit and pair["state"] != "implicit, confirmed":
                 problems.append(f"{source.name}, {schedule}: {name(pair)}: {pair['state']}: {pair.get('detail', '')}")
     return predicted, confirmed, unknown, problems
 

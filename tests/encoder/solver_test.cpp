@@ -1,6 +1,8 @@
 // What surrounds the formula: models, scopes, time, and queries written out for the z3 program.
 #include <doctest/doctest.h>
 
+#include <ctime>
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -130,10 +132,11 @@ TEST_CASE("time that runs out is an unknown with its reason, never an infeasible
   for (const bool incremental : {true, false}) {
     options.incremental = incremental;
     encoder::Encoder encoder(trace, options);
+    const std::clock_t start = std::clock();  // of the processor: others may have it meanwhile
     const Answer answer = encoder.decide(encoder::kInitial, static_cast<uint32_t>(r));
     CHECK(answer.kind == Answer::Kind::Unknown);
     CHECK_FALSE(answer.reason.empty());
-    CHECK(answer.seconds < 10);
+    CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
   }
 }
 
