@@ -54,12 +54,14 @@ std::string statistics(const predictor::AnalysisResult& result) {
   return out;
 }
 
-json site_json(const trace::Trace& trace, const predictor::AccessInfo& access) {
+json site_json(const trace::Trace& trace, const predictor::AnalysisResult& result, const predictor::AccessInfo& access) {
   if (access.initial) return {{"initial", true}};
+  json event;  // none: no instance was near enough to be looked at
+  if (access.event != trace::kNone) event = result.numbers.empty() ? access.event : result.numbers[access.event];
   const trace::Site& site = trace.sites[access.site];
   return {{"file", valid_utf8(site.file)}, {"line", site.line}, {"column", site.column}, {"function", valid_utf8(site.function)},
           {"text", valid_utf8(site.text)}, {"key", fmt::format("{:016x}", site.key)}, {"thread", access.thread},
-          {"locks", access.locks}, {"event", access.event}};
+          {"locks", access.locks}, {"event", event}};
 }
 
 }  // namespace
@@ -99,9 +101,9 @@ std::string render(const trace::Trace& trace, const predictor::AnalysisResult& r
 json to_json(const trace::Trace& trace, const predictor::AnalysisResult& result) {
   json pairs = json::array();
   for (const PairResult& p : result.pairs) {
-    json o = {{"variable", valid_utf8(p.variable)}, {"def", site_json(trace, p.def)}, {"use", site_json(trace, p.use)},
+    json o = {{"variable", valid_utf8(p.variable)}, {"def", site_json(trace, result, p.def)}, {"use", site_json(trace, result, p.use)},
               {"state", predictor::state_name(p.state)}, {"layer", predictor::layer_name(p.layer)},
-              {"relation", p.def.initial ? "initial" : predictor::relation_name(p.relation)}, {"instances", p.instances},
+              {"relation", p.def.initial ? "initial" : p.use.event == trace::kNone ? "unknown" : predictor::relation_name(p.relation)}, {"instances", p.instances},
               {"observed", p.observed}, {"tried", p.tried}};
     if (p.state == State::Unknown) o["reason"] = predictor::why_text(p.why);
     if (!p.detail.empty()) o["detail"] = valid_utf8(p.detail);

@@ -15,6 +15,8 @@
 #include "explorer/confirm.h"
 #include "explorer/import.h"
 #include "predictor/analysis.h"
+#include "predictor/long_trace.h"
+#include "predictor/parts.h"
 #include "trace/checker.h"
 #include "trace/reader.h"
 #include "trace/text.h"
@@ -50,7 +52,7 @@ struct Options {
   std::string state, feasible = "prefix", encoding = "engine", dump, save;
   bool json = false, confirm = false, no_confirm = false, strict = false, no_store = false, branches = false;
   double timeout = 0, query = 5;
-  uint64_t events = 10000000;
+  uint64_t events = 4000000;
   predictor::AnalysisOptions analysis;
   PrintOptions print;
 };
@@ -107,12 +109,14 @@ trace::Trace load_some(const std::string& path, uint64_t limit, bool& cut) {
     return e.op == trace::Op::Read && e.value >= trace.events.size();
   });
   trace.exprs.erase(gone, trace.exprs.end());
+  if (cut) predictor::hold_last_updates(trace);
   if (!cut && !reader.recovery().complete)
     fmt::print(stderr, "stem: {} is not complete ({}); what it holds up to there is analysed\n", path, reader.recovery().why);
   return trace;
 }
 
-trace::Trace load(const std::string& path, uint64_t limit, bool& cut) {
+// may_cut: its beginning will do.
+trace::Trace load(const std::string& path, uint64_t limit, bool may_cut, bool& cut) {
   trace::Trace trace;
   cut = false;
   if (is_text(path)) {
@@ -123,13 +127,7 @@ trace::Trace load(const std::string& path, uint64_t limit, bool& cut) {
   } else {
     trace = load_some(path, limit, cut);
   }
-  const trace::CheckResult checked = trace::check(trace, 3);
-  if (!checked.ok()) {
-    std::string reasons;
-    for (const auto& problem : checked.problems) reasons += "\n  " + trace::to_string(problem);
-    user_error("{}: no analysis has a meaning for this trace:{}{}", path, reasons,
-               checked.problem_count > checked.problems.size() ? fmt::format("\n  and {} more", checked.problem_count - checked.problems.size()) : "");
-  }
+  if (!cut || may_cut) trace::require(trace::check(trace, 3), path);
   return trace;
 }
 
@@ -188,7 +186,9 @@ void analyze_all(Options options) {
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& path : paths) {
     if (interrupted) break;
-    const trace::Trace trace = load(path, options.events, a.cut);
+    bool cut = false;
+    trace::Trace trace = load(path, options.events, options.branches, cut);
+    a.cut = cut && options.branches;
     if (options.branches) {
       all.push_back(other_sides(trace, path, options));
       continue;
@@ -197,7 +197,16 @@ void analyze_all(Options options) {
     {
       Progress progress("pairs decided:");
       a.progress = std::ref(progress);
-      result = predictor::analyze(trace, a);
+      if (cut && a.paper)
+        user_error("{}: the paper's formula is about the whole trace, and it has more than {} events; analyse it without --encoding=paper, "
+                   "or raise --events", path, options.events);
+      if (cut) {
+        trace = {};
+        predictor::LongAnalysis all = predictor::analyze_parts(path, a, options.events);
+        trace = std::move(all.trace), result = std::move(all.result);
+      } else {
+        result = predictor::analyze(trace, a);
+      }
       if (!trace.meta.semantics)
         result.notes.push_back("recorded without semantics: inputs cannot be solved for, and a read that a later branch may depend on is held fixed");
     }
@@ -248,7 +257,7 @@ void add_analyze(CLI::App& app) {
   command->add_option("--query-timeout", options->query, "Seconds for one question")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--window", options->analysis.window, "Events that are reordered at once; 0: all if the trace is short, else 1000");
   command->add_option("--instances", options->analysis.kept, "Instances per static pair that are tried first")->capture_default_str();
-  command->add_option("--events", options->events, "Analyse so many events of a trace at most, from its start")
+  command->add_option("--events", options->events, "Hold so many events in memory at once: a longer trace is analysed in parts (--branches: its beginning only)")
       ->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--threads", options->analysis.threads, "0: as many as there are cores");
   command->add_option("--dump-smt", options->dump, "Folder that every question to the solver is written to as SMT-LIB");

@@ -48,6 +48,24 @@ struct Outcome {
   std::string failure;
 };
 
+// The tables of a run that has been read to its end.
+trace::Trace names_of(const trace::Reader& run) {
+  trace::Trace names;
+  names.meta = run.meta();
+  names.sites = run.sites();
+  names.threads = run.threads();
+  names.variables = run.variables();
+  for (uint32_t id = 0; id < run.object_count(); ++id) names.objects.push_back(run.object(id));
+  return names;
+}
+
+// A long schedule takes its time: a thousand operations get ten milliseconds more.
+std::chrono::milliseconds time_for(const trace::Test& test, std::chrono::milliseconds least) {
+  uint64_t operations = 0;
+  for (const trace::Step& step : test.schedule) operations += step.count;
+  return least + std::chrono::milliseconds(operations / 100);
+}
+
 Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::Test& test, const std::string& folder,
                std::chrono::milliseconds timeout) {
   launch::Options options;
@@ -59,13 +77,13 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
   try {
     const launch::RunResult run = launch::run(test, options);
     if (run.trace.empty()) return {State::Diverged, "the replay recorded nothing", ""};
-    const trace::Trace seen = trace::load(run.trace);
+    trace::Reader seen(run.trace);
     const bool failed = !run.timed_out && (!run.exited || run.outcome == trace::Outcome::AssertFailed || run.outcome == trace::Outcome::Deadlock ||
                                            run.outcome == trace::Outcome::Livelock);
     if (predictor::shows(seen, trace, pair)) return {State::Confirmed, "", failed ? launch::ended_text(run) : ""};
     for (const std::string& message : run.messages) {
       const std::string kind = launch::message_kind(message);
-      if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, seen), ""};
+      if (kind == "divergence" || kind == "deadlock") return {State::Diverged, launch::render_message(message, names_of(seen)), ""};
     }
     if (run.timed_out) return {State::Diverged, fmt::format("the replay was still running after {} s", timeout.count() / 1000), ""};
     return {State::Diverged, "the replay followed the schedule but the use took another value", ""};
@@ -107,7 +125,7 @@ void confirm(const trace::Trace& trace, predictor::AnalysisResult& result, const
         const std::string folder = fmt::format("{}/{}", scratch.path, i);
         const trace::Test test = predictor::test_of(trace, *todo[i]->witness);
         trace::save_test(test, fmt::format("{}/pair-{}.stemtest", options.keep.empty() ? scratch.path : options.keep, i + 1));
-        Outcome outcome = replay(trace, *todo[i], test, folder, options.timeout);
+        Outcome outcome = replay(trace, *todo[i], test, folder, time_for(test, options.timeout));
         std::error_code ignored;
         fs::remove_all(folder, ignored);
         return outcome;

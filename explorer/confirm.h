@@ -11,7 +11,7 @@
 namespace stem::explorer {
 
 struct ConfirmOptions {
-  std::chrono::milliseconds timeout{10000};       // for one run
+  std::chrono::milliseconds timeout{10000};       // for one run, and some more where the schedule is long
   unsigned threads = 0;                           // 0: as many as there are cores
   std::string keep;                               // folder for the tests, one file a witness; empty: none are kept
   const std::atomic<bool>* interrupt = nullptr;

@@ -215,7 +215,7 @@ class AnalysisRows {
       if (trace::is_visible(trace_.events[index].kind)) visible.push_back(index);
       if (index == w.pair.read) break;  // FULL goes on
     }
-    row.total_steps = visible.size();
+    row.total_steps = w.after + visible.size();
     uint32_t skipped = 0;
     for (size_t i = 0; i < visible.size(); ++i) {
       if (!keeps(visible, i, w)) {

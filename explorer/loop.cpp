@@ -267,7 +267,9 @@ void Loop::analyse(size_t index) {
   analysis.query_ms = options_.query_ms;
   analysis.timeout = std::chrono::milliseconds(within_time(10 * options_.query_ms));
   analysis.interrupt = options_.interrupt;
-  analysis.skip = [&](uint64_t def, uint64_t use, const std::string& variable) { return !known_.wanted(def, use, variable); };
+  analysis.skip = [&](trace::SiteId def, trace::SiteId use, uint32_t variable) {
+    return !known_.wanted(def == trace::kNone ? kInitialKey : trace->sites[def].key, trace->sites[use].key, predictor::variable_name(*trace, variable));
+  };
   predictor::AnalysisResult result = predictor::analyze(*trace, analysis);
   solver_seconds_ += result.statistics.solver_seconds;
   run.analysed = true;

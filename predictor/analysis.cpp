@@ -28,7 +28,6 @@ namespace stem::predictor {
 namespace {
 
 constexpr uint32_t kWholeTrace = 4000;    // events: up to here a trace is one window
-constexpr uint32_t kWindow = 1000;
 constexpr uint32_t kWidest = 2 * kWholeTrace;
 constexpr size_t kRound = 16;             // tasks
 constexpr size_t kOpenInstances = 64;     // per static pair, for the solver
@@ -57,9 +56,8 @@ class Analysis {
         searched_(candidates_.pairs.size(), 0),
         excluded_(candidates_.pairs.size(), 0) {
     workers_ = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-    const auto n = static_cast<uint32_t>(trace.events.size());
-    window_ = options.window ? std::min(options.window, n) : n <= kWholeTrace ? n : kWindow;
-    whole_ = window_ >= n;
+    window_ = options.window ? std::min(options.window, length()) : length() <= kWholeTrace ? length() : kDefaultWindow;
+    whole_ = window_ >= length() && !options.part;
     narrow_ = window_;
   }
 
@@ -68,6 +66,10 @@ class Analysis {
     settle_observed();
     if (options_.paper) {
       solve_as_paper();
+    } else if (options_.show_only) {
+      harvest();
+      sweep_kept();
+      conclude(false);
     } else {
       refute_by_order();
       harvest();
@@ -103,10 +105,7 @@ class Analysis {
   }
 
   bool skipped(const StaticPair& p) const {
-    if (!options_.skip) return false;
-    static const std::string none = "(unnamed)";
-    return options_.skip(p.def == trace::kNone ? 0 : trace_.sites[p.def].key, trace_.sites[p.use].key,
-                         p.variable < trace_.variables.size() ? trace_.variables[p.variable] : none);
+    return options_.skip && options_.skip(p.def, p.use, p.variable);
   }
 
   void decide(uint32_t pair, State state, Layer layer) {
@@ -134,14 +133,14 @@ class Analysis {
   }
 
   // --- windows and tasks
+  uint32_t length() const { return static_cast<uint32_t>(trace_.events.size()) - options_.from; }
   uint32_t step() const { return whole_ ? window_ : std::max(1u, window_ / 2); }
   uint32_t window_count() const {
-    const auto n = static_cast<uint32_t>(trace_.events.size());
-    return n <= window_ ? 1 : (n - window_ + step() - 1) / step() + 1;
+    return length() <= window_ ? 1 : (length() - window_ + step() - 1) / step() + 1;
   }
   Task window_task(uint32_t index) const {
     Task task;
-    task.first = index * step();
+    task.first = options_.from + index * step();
     task.last = std::min<uint32_t>(task.first + window_, trace_.events.size());
     return task;
   }
@@ -295,9 +294,9 @@ class Analysis {
   }
 
   uint32_t window_of(const EventPair& pair) const {
-    const uint32_t w = pair.write == kFromStart ? pair.read : pair.write;
+    const uint32_t w = pair.write == kFromStart || pair.write < options_.from ? pair.read : pair.write;
     const uint32_t low = std::min(w, pair.read), high = std::max(w, pair.read);
-    uint32_t index = std::min(low / step(), window_count() - 1);
+    uint32_t index = std::min((low - options_.from) / step(), window_count() - 1);
     // A little of what came before, if both still fit.
     if (index > 0 && high < window_task(index - 1).last) --index;
     return index;
@@ -308,7 +307,8 @@ class Analysis {
     std::map<uint32_t, std::vector<uint32_t>> reads;
     for (uint32_t i = 0; i < results_.size(); ++i)
       if (!decided_[i])
-        for (const EventPair& p : candidates_.pairs[i].kept) reads[window_of(p)].push_back(p.read);
+        for (const EventPair& p : candidates_.pairs[i].kept)
+          if (p.read >= options_.from) reads[window_of(p)].push_back(p.read);
     std::vector<uint32_t> windows;
     for (auto& [w, list] : reads) {
       std::sort(list.begin(), list.end());
@@ -332,7 +332,7 @@ class Analysis {
 
   void widen(uint32_t window) {
     const uint32_t narrow = window_;
-    window_ = std::min<uint32_t>(window, trace_.events.size());
+    window_ = std::min(window, length());
     sweep_kept();
     window_ = narrow;
   }
@@ -477,8 +477,7 @@ class Analysis {
       p.def = evidence.access(instance.write);
       p.use = evidence.access(instance.read);
       p.relation = evidence.relation(instance.write, instance.read);
-      const uint32_t variable = candidates_.pairs[i].variable;
-      p.variable = variable < trace_.variables.size() ? trace_.variables[variable] : "(unnamed)";
+      p.variable = variable_name(trace_, candidates_.pairs[i].variable);
       if (p.state != State::Unknown && decided_[i] != kSkipped) ++statistics_.decided[p.layer];
       statistics_.instances += p.instances;
     }
@@ -501,11 +500,7 @@ class Analysis {
     for (uint32_t i = 0; i < results_.size(); ++i)
       if (decided_[i] != kSkipped) wanted.push_back(std::move(results_[i]));
     results_ = std::move(wanted);
-    auto key = [&](const PairResult& p) {
-      const trace::Site &d = trace_.sites[p.def.site], &u = trace_.sites[p.use.site];
-      return std::tuple(p.variable, !p.def.initial, d.file, d.line, d.column, p.def.site, u.file, u.line, u.column, p.use.site);
-    };
-    std::sort(results_.begin(), results_.end(), [&](const PairResult& a, const PairResult& b) { return key(a) < key(b); });
+    std::sort(results_.begin(), results_.end(), [&](const PairResult& a, const PairResult& b) { return before(trace_, a, b); });
     result_.pairs = std::move(results_);
     return std::move(result_);
   }
@@ -536,6 +531,20 @@ class Analysis {
 };
 
 }  // namespace
+
+bool before(const trace::Trace& trace, const PairResult& a, const PairResult& b) {
+  auto key = [&](const PairResult& p) {
+    const trace::Site &d = trace.sites[p.def.site], &u = trace.sites[p.use.site];
+    return std::tuple<const std::string&, bool, const std::string&, uint32_t, uint32_t, uint32_t, const std::string&, uint32_t, uint32_t, uint32_t>(
+        p.variable, !p.def.initial, d.file, d.line, d.column, p.def.site, u.file, u.line, u.column, p.use.site);
+  };
+  return key(a) < key(b);
+}
+
+const std::string& variable_name(const trace::Trace& trace, uint32_t variable) {
+  static const std::string none = "(unnamed)";
+  return variable < trace.variables.size() ? trace.variables[variable] : none;
+}
 
 AnalysisResult analyze(const trace::Trace& trace, const AnalysisOptions& options) { return Analysis(trace, options).run(); }
 

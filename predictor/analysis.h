@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "predictor/verdict.h"
+#include "trace/reader.h"
 #include "trace/test_file.h"
 
 namespace stem::predictor {
@@ -76,6 +77,7 @@ struct AnalysisResult {
   Statistics statistics;
   std::vector<std::string> notes;          // bounds and limits that people should know of
   bool interrupted = false;
+  std::vector<uint64_t> numbers;           // of the trace's events in the run, where they differ (long_trace.h)
 };
 
 struct AnalysisOptions {
@@ -88,23 +90,31 @@ struct AnalysisOptions {
   uint32_t window = 0;                     // events; 0: the whole trace if it is short, windows of 1000 otherwise
   uint32_t kept = 64;                      // instances per static pair that are tried first
   unsigned threads = 0;                    // 0: as many as there are cores
+  bool part = false;                       // the trace is a part of a longer one: refutations hold within windows only
+  uint32_t from = 0;                       // what comes before this event executes as recorded
+  bool show_only = false;                  // look at the kept instances only; refute nothing
   bool cut = false;                        // the trace is the beginning of a longer one: refutations hold for it only
   bool strict = false;                     // a witness that the checker refuses is thrown as a bug, not reported as unknown
   std::string dump;                        // folder for the solver's queries
   const std::atomic<bool>* interrupt = nullptr;  // set: stop, keep what was decided
   std::function<void(uint64_t done, uint64_t of)> progress;
-  // Pairs that need no answer, by site keys (def 0: the initial value) and variable: they are not asked about, and left out of
+  // Pairs that need no answer, by sites (def kNone: the initial value) and variable: they are not asked about, and left out of
   // the result unless the trace shows them.
-  std::function<bool(uint64_t def, uint64_t use, const std::string& variable)> skip;
+  std::function<bool(trace::SiteId def, trace::SiteId use, uint32_t variable)> skip;
 };
 
 AnalysisResult analyze(const trace::Trace& trace, const AnalysisOptions& options = {});
+
+constexpr uint32_t kDefaultWindow = 1000;  // events
+
+bool before(const trace::Trace& trace, const PairResult& a, const PairResult& b);  // in the order of a result
+const std::string& variable_name(const trace::Trace& trace, uint32_t variable);
 
 // The test that replays a witness: its inputs and its schedule up to the use.
 trace::Test test_of(const trace::Trace& trace, const Witness& witness);
 
 // Whether a recorded run shows the pair: a use at the same site of the same variable that takes its value from the same
-// definition. Sites are compared by key, so the trace may be another than the pair's own.
-bool shows(const trace::Trace& run, const trace::Trace& trace, const PairResult& pair);
+// definition. Sites are compared by key, so the trace may be another than the pair's own. Reads the run up to where it does.
+bool shows(trace::Reader& run, const trace::Trace& trace, const PairResult& pair);
 
 }  // namespace stem::predictor

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "trace/event.h"
+#include "trace/test_file.h"
 
 namespace stem::predictor {
 
@@ -30,11 +32,29 @@ struct Wakeup {
   bool operator==(const Wakeup&) const = default;
 };
 
+// The order of a recorded run's visible events, and what the outside world answered: enough to repeat its beginning.
+struct RecordedRun {
+  struct Turn {
+    trace::ThreadId thread = 0;
+    uint32_t count = 0;     // visible events
+    trace::SiteId site = 0; // of the last of them
+    uint32_t wakes = 0;     // 1 + thread that it wakes; 0: nobody
+    trace::Kind kind = trace::Kind::Start;
+  };
+  std::vector<Turn> turns;
+  std::vector<trace::Answer> feed;
+
+  void add(const trace::Event& event, size_t threads);  // the next visible one
+};
+
 struct Witness {
   EventPair pair;
   std::vector<trace::Input> inputs;  // as many as the trace has, with the same names and sizes
   std::vector<uint32_t> schedule;    // ends with pair.read (PREFIX), or holds every event of the trace (FULL)
   std::vector<Wakeup> wakeups;       // at least for every scheduled Wake that needs a signal and gets no broadcast
+  // Of a part of a long trace (long_trace.h): the schedule follows so many visible events of the run, executed as recorded.
+  std::shared_ptr<const RecordedRun> run = nullptr;
+  uint64_t after = 0;
 };
 
 // Fills in `wakeups`: each signal goes to the waiter whose Wake comes first in the schedule, or to one that the schedule

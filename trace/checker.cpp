@@ -308,4 +308,12 @@ CheckResult check(Reader& reader, size_t keep) {
   return {reader.recovery().events, reader.expr_count(), checker.count(), checker.unchecked(), checker.problems()};
 }
 
+void require(const CheckResult& result, const std::string& path) {
+  if (result.ok()) return;
+  std::string reasons;
+  for (const Problem& problem : result.problems) reasons += "\n  " + to_string(problem);
+  user_error("{}: no analysis has a meaning for this trace:{}{}", path, reasons,
+             result.problem_count > result.problems.size() ? fmt::format("\n  and {} more", result.problem_count - result.problems.size()) : "");
+}
+
 }  // namespace stem::trace

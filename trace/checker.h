@@ -135,4 +135,7 @@ struct CheckResult {
 CheckResult check(const Trace& trace, size_t keep = 100);
 CheckResult check(Reader& reader, size_t keep = 100);  // reads it to its end
 
+// Throws UserError with the reasons: no analysis has a meaning for a trace that is not well-formed.
+void require(const CheckResult& result, const std::string& path);
+
 }  // namespace stem::trace

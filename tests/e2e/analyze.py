@@ -39,6 +39,33 @@ int main(void) {
 """
 
 
+# Races late in a run of some thousand events.
+LONG = """
+#include <pthread.h>
+int early, late, sum, own;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *worker(void *p) {
+  int me = (int)(long)p;
+  for (int i = 0; i < 400; ++i) {
+    pthread_mutex_lock(&m);
+    own += me;
+    pthread_mutex_unlock(&m);
+    if (me == 1 && i == 380) late = 1;
+    if (me == 2 && i == 384) sum = late;
+    if (me == 3 && i == 380) own = early;
+    if (me == 1 && i == 384) early = 1;
+  }
+  return 0;
+}
+int main(void) {
+  pthread_t t[3];
+  for (long i = 0; i < 3; ++i) pthread_create(&t[i], 0, worker, (void *)(i + 1));
+  for (int i = 0; i < 3; ++i) pthread_join(t[i], 0);
+  return 0;
+}
+"""
+
+
 def racy(tools, folder, rounds):
     source = folder / "racy.c"
     source.write_text(RACY)
@@ -119,6 +146,47 @@ def queries(tools, folder):
         check(more == ["--branches"] or answers == {"sat", "unsat"}, f"{trace}: {answers}")
 
 
+def parts(tools, folder):
+    """A trace that is longer than what is held in memory: all of it is looked at, in parts, and every witness is confirmed."""
+    source = folder / "long.c"
+    source.write_text(LONG)
+    program = tools.compile(source, folder / "long", ["-O1"])
+    done = run([tools.stem, "record", "--mode", "random", "--seed", "3", program], cwd=folder)
+    check(done.returncode == 0, done.stderr)
+
+    def analyze(*more):
+        done = run([tools.stem, "analyze", "--json", "--strict", *more], timeout=600, cwd=folder)
+        check(done.returncode == 0, done.stderr)
+        result = json.loads(done.stdout)["traces"][0]
+        line = lambda a: 0 if a.get("initial") else (a["line"], a["column"])
+        return result, {(p["variable"], line(p["def"]), line(p["use"])): p for p in result["pairs"]}
+
+    limits = ["--window", "300"]
+    whole, known = analyze("--no-confirm", "--no-store", *limits)
+    result, found = analyze("--events", "1000", *limits)
+    events = whole["statistics"]["events"]
+    check(events > 4 * 1000 and result["statistics"]["events"] == events, f"{events} events, {result['statistics']['events']} in parts")
+    check(found.keys() == known.keys(), f"{sorted(set(found) ^ set(known))}")
+    for key, pair in found.items():
+        same = known[key]
+        check((pair["state"] == "explicit") == (same["state"] == "explicit"), f"{key}: {pair['state']}, in memory {same['state']}")
+        check(pair["observed"] == same["observed"] and pair["instances"] == same["instances"], f"{key}: counted {pair} {same}")
+        check(not pair["state"].startswith("implicit") or pair["state"] == "implicit, confirmed", f"{key}: {pair['state']}: {pair.get('detail')}")
+        check(pair["state"] != "infeasible" or pair["bound"] != "trace", f"{key}: refuted for the whole trace, which nobody looked at at once")
+        check(pair["state"] != "unknown" or pair["detail"], f"{key}: unknown without a reason")
+    confirmed = [key for key, pair in found.items() if pair["state"] == "implicit, confirmed"]
+    check({variable for variable, _, _ in confirmed} >= {"early"}, f"confirmed: {confirmed}")
+    check(any(re.search(r"loaded in \d+ parts", note) for note in result["notes"]), str(result["notes"]))
+    stored = run([tools.stem, "query", "--format", "json", "SELECT count(*) AS n FROM defuse WHERE state = 'implicit confirmed'"], cwd=folder)
+    check(json.loads(stored.stdout)[0]["n"] == len(confirmed), f"{stored.stdout} stored, {len(confirmed)} confirmed")
+    # What must execute as a whole cannot be shown in parts.
+    full, _ = analyze("--events", "1000", "--feasible", "full", "--no-confirm", "--no-store", *limits)
+    check(not any(p["state"].startswith("implicit") for p in full["pairs"]), "FULL pairs shown by a part")
+    check(any("whether all" in p.get("detail", "") for p in full["pairs"] if p["state"] == "unknown"), "no reason")
+    done = run([tools.stem, "analyze", "--events", "1000", "--encoding", "paper"], cwd=folder)
+    check(done.returncode == 2 and "raise --events" in done.stderr, done.stderr)
+
+
 def figures(tools, folder):
     trace = GOLDEN / "s1-pi3.trace"
     done = run([tools.stem, "analyze", trace, "--all", "--stats"], cwd=folder)
@@ -133,4 +201,4 @@ def figures(tools, folder):
     check(sum(result["statistics"]["decided"].values()) == result["statistics"]["candidates"], str(result["statistics"]))
 
 
-sys.exit(run_checks([interrupt, time_limits, refused, queries, figures], sys.argv))
+sys.exit(run_checks([interrupt, time_limits, refused, queries, parts, figures], sys.argv))

@@ -1,5 +1,10 @@
 #include "oracle/subjects.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "predictor/all_pairs.h"
@@ -7,6 +12,10 @@
 #include "predictor/analysis.h"
 #include "predictor/checker.h"
 #include "predictor/enumerate.h"
+#include "predictor/long_trace.h"
+#include "predictor/parts.h"
+#include "trace/checker.h"
+#include "trace/writer.h"
 #include "util/error.h"
 
 namespace stem::oracle {
@@ -177,6 +186,108 @@ std::set<EventPair> ask_analysis(const trace::Trace& trace, Meaning meaning) {
   return pairs;
 }
 
+struct TemporaryTrace {
+  explicit TemporaryTrace(const trace::Trace& trace) : path(fmt::format("{}/stem-oracle-{}.stemtrace", std::filesystem::temp_directory_path().string(), getpid())) {
+    trace::save(trace, path);
+  }
+  ~TemporaryTrace() { std::remove(path.c_str()); }
+  const std::string path;
+};
+
+std::set<EventPair> enumerate_window(const trace::Trace& trace, uint32_t first, uint32_t last) {
+  const predictor::Model model(trace);
+  const predictor::MustOrder order(model);
+  const predictor::Independence independence(model, order);
+  Collect collect(trace, Meaning::Prefix);
+  predictor::Enumerate enumerate(model, independence);
+  collect.run = &enumerate;
+  enumerate.run(first, last, SIZE_MAX, collect);  // with the recorded inputs
+  return collect.found;
+}
+
+// Parts that begin anywhere are well-formed, and have the flows that the whole trace has from there on.
+void compare_parts(const trace::Trace& trace, const std::string& path, uint64_t size) {
+  predictor::each_part(
+      path, {size, 3}, [](uint64_t, uint64_t) { return true; },
+      [&](predictor::Part&& part) {
+        const auto checked = trace::check(part.trace);
+        if (!checked.ok()) user_error("part of {} from {}: {}", size, part.first, trace::to_string(checked.problems[0]));
+        if (part.first == 0 || !part.calm) return true;  // inputs are free there; who was woken is not as recorded
+        const auto last = static_cast<uint32_t>(part.number(static_cast<uint32_t>(part.trace.events.size())));
+        bool held = false;  // an update at its end keeps its value: its pins may be missing
+        for (uint32_t e = part.from; e < part.trace.events.size(); ++e) held |= part.trace.events[e].flags != trace.events[part.number(e)].flags;
+        std::set<EventPair> found;
+        for (const EventPair& pair : enumerate_window(part.trace, part.from, static_cast<uint32_t>(part.trace.events.size())))
+          found.insert({pair.write == predictor::kInitial ? pair.write : static_cast<uint32_t>(part.number(pair.write)), static_cast<uint32_t>(part.number(pair.read))});
+        const std::set<EventPair> whole = enumerate_window(trace, static_cast<uint32_t>(part.first), last);
+        for (const EventPair& pair : found)
+          if (!whole.count(pair)) user_error("part of {} from {}: ({}, {}) is shown by the part only", size, part.first, pair.write, pair.read);
+        for (const EventPair& pair : whole)
+          if (!held && !found.count(pair)) user_error("part of {} from {}: ({}, {}) is not shown by the part", size, part.first, pair.write, pair.read);
+        return true;
+      });
+}
+
+// The analysis in parts that are far too small: what it finds is among the event pairs, its witnesses execute on the whole trace,
+// and it has an answer for every pair that the analysis in memory has.
+std::set<EventPair> ask_parts(trace::Trace trace, Meaning meaning) {
+  for (trace::Event& e : trace.events)  // the interpreter's main ends before it exits; nobody joins it
+    if (e.kind == trace::Kind::End && e.thread == 0) e.kind = trace::Kind::Yield;
+  if (!trace::check(trace).ok()) return ask_engine(trace, meaning);  // atomic sections in one another: not for analyze
+  const TemporaryTrace file(trace);
+  if (meaning == Meaning::Prefix)
+    for (uint64_t size : {5, 9, 16}) compare_parts(trace, file.path, size);
+  const std::set<EventPair> pairs = ask_engine(trace, meaning);
+  const predictor::Checker checker(trace);
+  predictor::AnalysisOptions options;
+  options.meaning = meaning;
+  options.strict = true;
+  options.query_ms = 0;
+  std::map<StaticKey, predictor::PairResult> whole;
+  auto key = [](const predictor::PairResult& p) { return StaticKey{p.def.initial ? trace::kNone : p.def.site, p.use.site, p.variable}; };
+  for (auto& p : predictor::analyze(trace, options).pairs) whole[key(p)] = p;
+  options.window = 4 + static_cast<uint32_t>(trace.events.size() % 7);
+  const predictor::LongAnalysis parts = predictor::analyze_parts(file.path, options, 2 * options.window + 1);
+  if (parts.result.pairs.size() != whole.size()) user_error("{} static pairs in parts, {} in memory", parts.result.pairs.size(), whole.size());
+  for (const auto& p : parts.result.pairs) {
+    const auto it = whole.find(key(p));
+    if (it == whole.end()) user_error("{}: a pair in parts only", p.variable);
+    const predictor::State state = it->second.state;
+    const bool feasible = state == predictor::State::Implicit;
+    if ((p.state == predictor::State::Explicit) != (state == predictor::State::Explicit) ||
+        (p.why == predictor::Why::External && p.state == predictor::State::Unknown) != (it->second.why == predictor::Why::External && state == predictor::State::Unknown) ||
+        (p.state == predictor::State::Implicit && !feasible) || (p.state == predictor::State::Infeasible && p.bound.whole))
+      user_error("{} {} -> {}: {} ({}) in parts, {} in memory", p.variable, p.def.site, p.use.site, predictor::state_name(p.state), p.detail, predictor::state_name(state));
+    if (p.state == predictor::State::Unknown && p.detail.empty() && p.why != predictor::Why::External) user_error("{}: unknown without a reason", p.variable);
+    if (!p.witness) continue;
+    const auto number = [&](uint32_t event) { return static_cast<uint32_t>(parts.result.numbers.at(event)); };
+    predictor::Witness witness = *p.witness;
+    uint64_t operations = 0;
+    std::vector<uint32_t> schedule;
+    std::vector<uint32_t> tail;
+    for (uint32_t e : p.witness->schedule) tail.push_back(number(e));
+    for (uint32_t e = 0; std::find(tail.begin(), tail.end(), e) == tail.end(); ++e) {
+      operations += trace::is_visible(trace.events[e].kind);
+      if (operations > p.witness->after) break;
+      schedule.push_back(e);
+    }
+    schedule.insert(schedule.end(), tail.begin(), tail.end());
+    witness.schedule = schedule;
+    witness.pair = {p.witness->pair.write == predictor::kInitial ? predictor::kInitial : number(p.witness->pair.write), number(p.witness->pair.read)};
+    witness.run = nullptr, witness.after = 0;
+    predictor::assign_wakeups(trace, witness);
+    const trace::Test test = predictor::test_of(parts.trace, *p.witness), same = predictor::test_of(trace, witness);
+    uint64_t steps = 0, wanted = 0;
+    for (const auto& step : test.schedule) steps += step.count;
+    for (const auto& step : same.schedule) wanted += step.count;
+    const trace::Step &last = test.schedule.back(), &other = same.schedule.back();  // others may be woken on the way
+    if (steps != wanted || last.thread != other.thread || last.site != other.site || last.kind != other.kind || test.inputs != same.inputs)
+      user_error("{}: another test", p.variable);
+    must_accept(checker, trace, witness, Meaning::Prefix);
+  }
+  return pairs;
+}
+
 }  // namespace
 
 std::vector<Subject> subjects() {
@@ -203,6 +314,7 @@ std::vector<Subject> subjects() {
       {"analysis", ask_analysis},
       {"enumeration", ask_enumeration},
       {"windows", ask_windows, true, false},
+      {"parts", ask_parts},
       {"alternate", nullptr, false, false, ask_alternates},
       // The oracle alone: against the recording and against runs of the programs.
       {"none", [](const trace::Trace&, Meaning) { return std::set<EventPair>{}; }, false, false},
