@@ -154,8 +154,11 @@ class Finder {
   }
 
   void order(const llvm::Instruction* write, const llvm::Instruction* read, bool& same, bool& cross) const {
-    for (uint32_t writer : threads_.classes_of(write->getFunction()))
-      for (uint32_t reader : threads_.classes_of(read->getFunction())) {
+    const auto &writers = threads_.classes_of(write->getFunction()),
+               &readers = threads_.classes_of(read->getFunction());
+    for (uint32_t writer : writers)
+      for (uint32_t reader : readers) {
+        if (same && cross) return;
         if (!threads_.may_precede(write, writer, read, reader)) continue;
         if (writer == reader && (!threads_.classes()[writer].many || threads_.may_follow(write, read))) same = true;
         if (writer != reader || threads_.classes()[writer].many) cross = true;

@@ -58,6 +58,7 @@ Threads::Threads(const llvm::Module& module, const PointerAnalysis& pointers) : 
     find_functions(i, roots[i]);
   }
   find_once(module);
+  joins_ = find_joins(module, pointers, [this](const llvm::Function* function) { return runs_once(function); });
 }
 
 void Threads::find_callers(const llvm::Module& module) {
@@ -194,42 +195,78 @@ bool Threads::may_follow(const llvm::Instruction* first, const llvm::Instruction
   return reaches(a, b);
 }
 
+bool Threads::by_main_only(const llvm::Instruction* instruction) const {
+  const auto& classes = classes_of(instruction->getFunction());
+  return classes.size() == 1 && classes[0] == 0;
+}
+
 bool Threads::may_precede(const llvm::Instruction* write, uint32_t writer, const llvm::Instruction* read,
                           uint32_t reader) const {
   if (writer == reader && !classes_[writer].many) return may_follow(write, read);
   // What main does before a thread exists cannot read what the thread writes.
   if (reader == 0 && writer != 0 && !classes_[writer].created_at.empty()) {
-    for (const llvm::CallBase* creation : classes_[writer].created_at) {
-      const auto& creators = classes_of(creation->getFunction());
-      const bool by_main = std::find(creators.begin(), creators.end(), 0u) != creators.end();
-      if (!by_main || creators.size() > 1 || may_follow(creation, read)) return true;
-    }
+    for (const llvm::CallBase* creation : classes_[writer].created_at)
+      if (!by_main_only(creation) || may_follow(creation, read)) return true;
     return false;
+  }
+  if (reader == 0 || writer == reader || joins_.empty()) return true;
+  // A thread that has ended cannot read what main writes then, nor what threads write that main creates then.
+  if (writer == 0) return !always_after_end(write, reader);
+  const auto& created = classes_[writer].created_at;
+  return created.empty() || !std::all_of(created.begin(), created.end(), [&](const llvm::CallBase* creation) {
+           return by_main_only(creation) && always_after_end(creation, reader);
+         });
+}
+
+bool Threads::passed_before(const llvm::Instruction* first, const llvm::BasicBlock* beginning,
+                            const llvm::Instruction* second) const {
+  const Chain *path = chain(first->getFunction()), *other = chain(second->getFunction());
+  if (!path || !other) return false;
+  auto step = [](const Chain& up, const llvm::Instruction* last, size_t i) { return i < up.size() ? up[i] : last; };
+  // Every step down to the first must be passed on every way to the second.
+  size_t level = 0;
+  while (level < path->size() && level < other->size() && (*path)[level] == (*other)[level]) ++level;
+  const llvm::Instruction *a = step(*path, first, level), *b = step(*other, second, level);
+  if (a == b || a->getFunction() != b->getFunction()) return false;
+  if (level == path->size() && beginning) return dominates(beginning, b);
+  if (!dominates(a, b)) return false;
+  for (size_t below = level + 1; below <= path->size(); ++below) {
+    const llvm::Instruction* inner = step(*path, first, below);
+    const llvm::BasicBlock* block = below == path->size() && beginning ? beginning : inner->getParent();
+    llvm::PostDominatorTree after(const_cast<llvm::Function&>(*inner->getFunction()));
+    if (!after.dominates(block, &inner->getFunction()->getEntryBlock())) return false;
   }
   return true;
 }
 
 bool Threads::always_before_creation(const llvm::Instruction* instruction, uint32_t created) const {
   if (created == 0 || classes_[created].created_at.empty()) return false;
+  const auto& at = classes_[created].created_at;
+  return of_main(instruction) && std::all_of(at.begin(), at.end(), [&](const llvm::CallBase* creation) {
+           return of_main(creation) && passed_before(instruction, nullptr, creation);
+         });
+}
+
+// In a function that runs once, called down from main's?
+bool Threads::of_main(const llvm::Instruction* instruction) const {
   const Chain* path = chain(instruction->getFunction());
-  if (!path) return false;
-  auto step = [](const Chain& up, const llvm::Instruction* last, size_t i) { return i < up.size() ? up[i] : last; };
-  if (step(*path, instruction, 0)->getFunction() != classes_[0].entry) return false;
-  for (const llvm::CallBase* creation : classes_[created].created_at) {
-    const Chain* other = chain(creation->getFunction());
-    if (!other || step(*other, creation, 0)->getFunction() != classes_[0].entry) return false;
-    // Every step down to the instruction must be passed on every way to the creation.
-    size_t level = 0;
-    while (level < path->size() && level < other->size() && (*path)[level] == (*other)[level]) ++level;
-    const llvm::Instruction *a = step(*path, instruction, level), *b = step(*other, creation, level);
-    if (a == b || a->getFunction() != b->getFunction() || !dominates(a, b)) return false;
-    for (size_t below = level + 1; below <= path->size(); ++below) {
-      const llvm::Instruction* inner = step(*path, instruction, below);
-      llvm::PostDominatorTree after(const_cast<llvm::Function&>(*inner->getFunction()));
-      if (!after.dominates(inner->getParent(), &inner->getFunction()->getEntryBlock())) return false;
-    }
-  }
-  return true;
+  return path && (path->empty() ? instruction : path->front())->getFunction() == classes_[0].entry;
+}
+
+bool Threads::always_after_end(const llvm::Instruction* instruction, uint32_t ended) const {
+  if (classes_[ended].created_at.empty() || !of_main(instruction) || !by_main_only(instruction)) return false;
+  auto [known, fresh] = after_end_.try_emplace({instruction, ended}, false);
+  if (!fresh) return known->second;
+  const auto& at = classes_[ended].created_at;
+  return known->second = std::all_of(at.begin(), at.end(), [&](const llvm::CallBase* creation) {
+           auto points = joins_.find(creation);
+           if (points == joins_.end() || !of_main(creation)) return false;
+           // A join that comes before the creation waits for nobody.
+           return std::any_of(points->second.begin(), points->second.end(), [&](const JoinPoint& point) {
+             return of_main(point.call) && !may_follow(point.call, creation) &&
+                    passed_before(point.call, point.loop_left_at, instruction);
+           });
+         });
 }
 
 bool Threads::dominates(const llvm::Instruction* first, const llvm::Instruction* second) const {
@@ -237,6 +274,13 @@ bool Threads::dominates(const llvm::Instruction* first, const llvm::Instruction*
   auto& tree = dominators_[first->getFunction()];
   if (!tree) tree = std::make_unique<llvm::DominatorTree>(const_cast<llvm::Function&>(*first->getFunction()));
   return tree->dominates(first, second);
+}
+
+bool Threads::dominates(const llvm::BasicBlock* first, const llvm::Instruction* second) const {
+  if (first->getParent() != second->getFunction()) return false;
+  auto& tree = dominators_[second->getFunction()];
+  if (!tree) tree = std::make_unique<llvm::DominatorTree>(const_cast<llvm::Function&>(*second->getFunction()));
+  return tree->dominates(first, second->getParent());
 }
 
 }  // namespace stem::analysis

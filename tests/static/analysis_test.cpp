@@ -108,6 +108,25 @@ TEST_CASE("callbacks, handlers, destructors, constructors, results of threads, a
   CHECK(entries == Set{"main", "entry", "(code that STEM does not see)"});
 }
 
+TEST_CASE("who has been joined reads nothing that is written then") {
+  Result result = analyze_modules({compile("joins.c")}, true);
+  std::map<int, Set> defs;
+  for (const PotentialPair& pair : result.pairs) defs[result.sites[pair.use].line].insert(def_line(result, pair.def));
+  CHECK(defs[10].contains("100"));
+  CHECK_FALSE(defs[10].contains("101"));  // after the join
+  CHECK_FALSE(defs[10].contains("20"));   // of a thread that is created after the join
+  CHECK(defs[30].contains("110"));        // one of the two is left
+  CHECK_FALSE(defs[30].contains("112"));
+  CHECK(defs[31].contains("111"));
+  CHECK_FALSE(defs[31].contains("90"));   // in a function that is called then
+  CHECK(defs[40].contains("120"));
+  CHECK(defs[40].contains("121"));        // while the loop joins
+  CHECK_FALSE(defs[40].contains("122"));  // all that a loop created, a loop has joined
+  CHECK(defs[50].contains("130"));        // all but one
+  CHECK(defs[60].contains("140"));        // the handle was written again
+  CHECK(defs[70].contains("150"));        // not on every way
+}
+
 TEST_CASE("pairs beyond the budget are counted, not listed, and nothing is said to be dead then") {
   const std::string module = compile("s1.c");
   Result all = analyze_modules({module}, true), few = analyze_modules({module}, true, {.pairs = 8, .escorts = 2});
