@@ -8,13 +8,14 @@
 // which is kept as a flag of the pointer and never as a set.
 #pragma once
 
-#include <llvm/ADT/SparseBitVector.h>
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
+
+#include "static/number_set.h"
 
 namespace stem::analysis {
 
@@ -60,7 +61,7 @@ class Objects {
   size_t location_count() const { return locations_.size(); }
 
   void set_external(ObjectId object);
-  const llvm::SparseBitVector<>& external_locations() const { return external_locations_; }
+  const NumberSet& external_locations() const { return external_locations_; }
 
   // The bytes of the object, indices collapsed, that an access of this size at this location may touch.
   struct Range {
@@ -80,7 +81,7 @@ class Objects {
   std::vector<Location> locations_;
   std::unordered_map<uint64_t, LocationId> index_;
   std::unordered_map<const llvm::Value*, ObjectId> by_value_;
-  llvm::SparseBitVector<> external_locations_;
+  NumberSet external_locations_;
 };
 
 }  // namespace stem::analysis

@@ -1,8 +1,8 @@
 // What every pointer of the program may point to: inclusion-based, field-sensitive, context-insensitive, with indirect
 // calls resolved on the fly and library functions by static/externals.def.
 //
-// Heap objects get the type through which the program uses them in a second run: the first finds which typed accesses
-// reach an allocation site, and the second tells its fields apart with that.
+// Heap objects get the type through which the program uses them: first a guess, by where the result of the allocation goes
+// by itself; then which typed accesses reach the allocation site, and where that is not what was guessed, a second run.
 #pragma once
 
 #include <llvm/IR/InstrTypes.h>

@@ -91,7 +91,9 @@ void Solver::add_move(NodeId from, NodeId to, int64_t offset, std::vector<uint64
   from = find(from);
   if (nodes_[from].unknown_done) add_unknown(to);
   for (LocationId location : nodes_[from].done) add_base(to, objects_.move(location, offset, strides, indexed));
-  uses(from).moves.push_back({to, offset, std::move(strides), indexed});
+  const auto shape =
+      shapes_.try_emplace({offset, strides, indexed}, static_cast<uint32_t>(shapes_.size())).first->second;
+  uses(from).moves.push_back({to, offset, std::move(strides), indexed, shape});
 }
 
 void Solver::add_copy_memory(NodeId to, NodeId from) {
@@ -220,6 +222,53 @@ void Solver::copy_locations(LocationId to, LocationId from) {
   add_copy(whole(source).stored, whole(objects_.at(to).object).stored);
 }
 
+bool Solver::is_function(LocationId location) const {
+  return objects_.object(objects_.at(location).object).kind == ObjectKind::Function;
+}
+
+void Solver::add_bases(NodeId node, const PointsTo& locations) {
+  node = find(node);
+  if (nodes_[node].unknown) {
+    PointsTo known = locations;
+    known.subtract(objects_.external_locations());
+    if (nodes_[node].all |= known) enqueue(node);
+  } else if (nodes_[node].all |= locations) {
+    enqueue(node);
+  }
+}
+
+NodeId Solver::loaded(Shared& shared, const PointsTo& from) {
+  if (shared.loaded != kNoNode) return shared.loaded;
+  shared.loaded = add_node();
+  for (LocationId location : from)
+    if (!is_function(location)) add_copy(source_cell(location), shared.loaded);
+  return shared.loaded;
+}
+
+NodeId Solver::stored(Shared& shared, const PointsTo& to) {
+  if (shared.stored != kNoNode) return shared.stored;
+  shared.stored = add_node();
+  for (LocationId location : to)
+    if (!is_function(location)) add_copy(shared.stored, target_cell(location));
+  return shared.stored;
+}
+
+void Solver::use_many(Uses& uses, const PointsTo& fresh) {
+  if (uses.loads.empty() && uses.stores.empty() && uses.moves.empty()) return;
+  Shared& shared = shared_[fresh];
+  for (NodeId target : uses.loads) add_copy(loaded(shared, fresh), target);
+  for (NodeId source : uses.stores) add_copy(source, stored(shared, fresh));
+  for (const Move& move : uses.moves) {
+    auto [moved, first] = shared.moved.try_emplace(move.shape);
+    if (first) {
+      std::vector<uint32_t> to;
+      for (LocationId location : fresh) to.push_back(objects_.move(location, move.offset, move.strides, move.indexed));
+      moved->second = PointsTo::of(std::move(to));
+    }
+    add_bases(move.to, moved->second);
+  }
+}
+
 void Solver::use(Uses& uses, const PointsTo& fresh, bool unknown_fresh, Listener& listener) {
   if (unknown_fresh) {
     for (NodeId target : uses.loads) add_unknown(target);
@@ -227,17 +276,21 @@ void Solver::use(Uses& uses, const PointsTo& fresh, bool unknown_fresh, Listener
     for (const Move& move : uses.moves) add_unknown(move.to);
     for (uint32_t call : uses.calls) listener.called_unknown(call);
   }
-  for (LocationId location : fresh) {
-    ObjectId object = objects_.at(location).object;
-    if (objects_.object(object).kind == ObjectKind::Function) {
-      for (uint32_t call : uses.calls) listener.called(call, object);
-    } else {
-      for (NodeId target : uses.loads) add_copy(source_cell(location), target);
-      for (NodeId source : uses.stores) add_copy(source, target_cell(location));
+  constexpr size_t kMany = 8;
+  const bool many = fresh.count() > kMany;
+  if (many) use_many(uses, fresh);
+  if (!many || !uses.calls.empty())
+    for (LocationId location : fresh) {
+      if (is_function(location))
+        for (uint32_t call : uses.calls) listener.called(call, objects_.at(location).object);
+      if (many) continue;
+      if (!is_function(location)) {
+        for (NodeId target : uses.loads) add_copy(source_cell(location), target);
+        for (NodeId source : uses.stores) add_copy(source, target_cell(location));
+      }
+      for (const Move& move : uses.moves)
+        add_base(move.to, objects_.move(location, move.offset, move.strides, move.indexed));
     }
-    for (const Move& move : uses.moves)
-      add_base(move.to, objects_.move(location, move.offset, move.strides, move.indexed));
-  }
   // From a pointer that may be anything: what the target holds may be anything. To one: what the source holds escapes.
   for (uint32_t index : uses.copy_memory_to) {
     const NodeId other = find(memory_copies_[index].from);
@@ -265,9 +318,9 @@ void Solver::visit(NodeId node, Listener& listener) {
     const PointsTo present = nodes_[node].all;
     for (LocationId location : present) expose(objects_.at(location).object);
   }
-  if (nodes_[node].unknown) nodes_[node].all.intersectWithComplement(objects_.external_locations());
+  if (nodes_[node].unknown) nodes_[node].all.subtract(objects_.external_locations());
   PointsTo fresh = nodes_[node].all;
-  fresh.intersectWithComplement(nodes_[node].done);
+  fresh.subtract(nodes_[node].done);
   const bool unknown_fresh = nodes_[node].unknown && !nodes_[node].unknown_done;
   nodes_[node].done = nodes_[node].all;
   nodes_[node].unknown_done = nodes_[node].unknown;
@@ -288,8 +341,7 @@ void Solver::visit(NodeId node, Listener& listener) {
     nodes_[node].uses = std::move(held);
   }
   if (!unknown_fresh && fresh.empty()) return;
-  const llvm::SparseBitVector<> copies = nodes_[node].copies;
-  for (NodeId edge : copies) {
+  for (NodeId edge : nodes_[node].copies) {
     const NodeId target = find(edge);
     if (target == node) continue;
     if (unknown_fresh) add_unknown(target);
@@ -317,7 +369,7 @@ void Solver::solve(Listener& listener) {
 std::vector<NodeId> Solver::collapse_cycles() {
   struct Frame {
     NodeId node;
-    llvm::SparseBitVector<>::iterator edge, end;
+    NumberSet::iterator edge, end;
   };
   const size_t count = nodes_.size();
   std::vector<uint32_t> number(count, 0), low(count, 0);

@@ -7,14 +7,15 @@
 // Wave propagation: in rounds, cycles of copies are collapsed (Tarjan, union-find) and what nodes have gained since
 // their last visit is passed on once in topological order. A round costs the number of edges; a few dozen suffice for
 // large programs, where looking for cycles edge by edge took minutes. Loads and stores go through one node per location
-// (its cell).
+// (its cell); pointers that gain the same many locations at once share what follows from it, or a table that everybody
+// can reach would cost its size for every pointer.
 #pragma once
-
-#include <llvm/ADT/SparseBitVector.h>
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -24,7 +25,7 @@
 namespace stem::analysis {
 
 using NodeId = uint32_t;
-using PointsTo = llvm::SparseBitVector<>;
+using PointsTo = NumberSet;
 constexpr NodeId kNoNode = UINT32_MAX;
 
 class Solver {
@@ -65,6 +66,12 @@ class Solver {
     int64_t offset;
     std::vector<uint64_t> strides;
     bool indexed;
+    uint32_t shape;  // a number for offset, strides and indexed
+  };
+  // What follows from pointing to a set of locations, once for all the pointers that gain the same set.
+  struct Shared {
+    NodeId loaded = kNoNode, stored = kNoNode;     // what any of them holds; what goes to each of them
+    std::unordered_map<uint32_t, PointsTo> moved;  // by shape
   };
   struct Uses {  // of a pointer: most nodes have none
     std::vector<NodeId> loads, stores;
@@ -73,7 +80,7 @@ class Solver {
   };
   struct Node {
     PointsTo all, done;  // what it points to; what of that has been passed on
-    llvm::SparseBitVector<> copies;
+    NumberSet copies;
     std::unique_ptr<Uses> uses;
     bool unknown = false, unknown_done = false, escapes = false, escapes_done = false, queued = false;
   };
@@ -93,6 +100,11 @@ class Solver {
   void enqueue(NodeId node);
   void visit(NodeId node, Listener& listener);
   void use(Uses& uses, const PointsTo& fresh, bool unknown_fresh, Listener& listener);
+  void use_many(Uses& uses, const PointsTo& fresh);
+  NodeId loaded(Shared& shared, const PointsTo& from);
+  NodeId stored(Shared& shared, const PointsTo& to);
+  void add_bases(NodeId node, const PointsTo& locations);
+  bool is_function(LocationId location) const;
   NodeId cell(LocationId location);         // of a known offset
   NodeId source_cell(LocationId location);  // where a load reads
   NodeId target_cell(LocationId location);  // where a store goes
@@ -114,6 +126,8 @@ class Solver {
   std::unordered_set<uint64_t> copied_;
   std::vector<MemoryCopy> memory_copies_;
   std::vector<ObjectId> exposed_;  // functions, not told yet
+  std::map<std::tuple<int64_t, std::vector<uint64_t>, bool>, uint32_t> shapes_;
+  std::unordered_map<PointsTo, Shared, NumberSet::Hash> shared_;
 };
 
 }  // namespace stem::analysis
