@@ -7,6 +7,7 @@
 #include <set>
 
 #include "static/library.h"
+#include "static/number_set.h"
 #include "util/error.h"
 
 using namespace stem;
@@ -182,4 +183,48 @@ TEST_CASE("bitcode that is not bitcode is a user's error") {
 TEST_CASE("modules that do not link are a user's error, not the end of the process") {
   std::string first = compile("pointers.c"), second = compile("s1.c");  // two mains
   CHECK_THROWS_AS(analyze_modules({first, second}, true), UserError);
+}
+
+TEST_CASE("sets of numbers do what std::set does") {
+  uint64_t state = 88172645463325252ull;
+  auto below = [&](uint32_t n) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return static_cast<uint32_t>((state >> 16) % n);
+  };
+  for (int round = 0; round < 2000; ++round) {
+    const uint32_t range = 1 + below(round % 2 ? 100 : 5000);
+    NumberSet sets[2];
+    std::set<uint32_t> plain[2];
+    for (int i = 0; i < 2; ++i)
+      for (uint32_t n = below(60); n > 0; --n) {
+        const uint32_t member = below(range);
+        CHECK(sets[i].test_and_set(member) == plain[i].insert(member).second);
+      }
+    const uint32_t probe = below(range);
+    CHECK(sets[0].test(probe) == plain[0].contains(probe));
+    const size_t before = plain[0].size();
+    switch (below(4)) {
+      case 0:
+        plain[0].insert(plain[1].begin(), plain[1].end());
+        CHECK((sets[0] |= sets[1]) == (plain[0].size() > before));
+        break;
+      case 1:
+        sets[0] &= sets[1];
+        std::erase_if(plain[0], [&](uint32_t n) { return !plain[1].contains(n); });
+        break;
+      case 2:
+        sets[0].subtract(sets[1]);
+        std::erase_if(plain[0], [&](uint32_t n) { return plain[1].contains(n); });
+        break;
+      default:
+        sets[0].reset(probe);
+        plain[0].erase(probe);
+    }
+    std::vector<uint32_t> members;
+    for (uint32_t member : sets[0]) members.push_back(member);
+    CHECK(members == std::vector<uint32_t>(plain[0].begin(), plain[0].end()));
+    CHECK(sets[0].count() == plain[0].size());
+    CHECK(sets[0].empty() == plain[0].empty());
+    CHECK(sets[0] == NumberSet::of({plain[0].begin(), plain[0].end()}));
+  }
 }
