@@ -14,10 +14,12 @@ bool is_failure(const launch::RunResult& run) {
     case trace::Outcome::AssertFailed:
     case trace::Outcome::Deadlock:
     case trace::Outcome::Livelock:
-    case trace::Outcome::Signalled: return true;
+    case trace::Outcome::Signalled:
+      return true;
     case trace::Outcome::Exited:
     case trace::Outcome::Diverged:
-    case trace::Outcome::Truncated: break;
+    case trace::Outcome::Truncated:
+      break;
   }
   return !run.exited;
 }
@@ -47,7 +49,8 @@ Execution execute(const trace::Test& test, const ExecuteOptions& options) {
       if (launch::message_kind(message) == "divergence") out.divergence = launch::render_message(message, out.trace);
     if (out.run.diverged && out.divergence.empty()) out.divergence = "the schedule could not be followed";
     if (const trace::CheckResult checked = trace::check(out.trace, 1); !checked.ok()) {
-      out.error = "its trace has no meaning: " + (checked.problems.empty() ? std::string() : trace::to_string(checked.problems[0]));
+      out.error = "its trace has no meaning: " +
+                  (checked.problems.empty() ? std::string() : trace::to_string(checked.problems[0]));
       return out;
     }
     out.paths = paths_of(out.trace);

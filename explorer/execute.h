@@ -11,7 +11,7 @@
 namespace stem::explorer {
 
 struct ExecuteOptions {
-  std::string folder;                          // for the trace
+  std::string folder;  // for the trace
   std::chrono::milliseconds timeout{10000};
   bool expressions = true;
 };
@@ -28,8 +28,8 @@ struct Execution {
 // Whether a run ended in a way that nobody wants: a crash, a failed assertion, a deadlock, a livelock, no end at all.
 bool is_failure(const launch::RunResult& run);
 
-// Threads are switched where they block or the schedule says so, and nowhere else, unless the test has an option of that name: what a
-// test does not ask for stays as simple as possible.
+// Threads are switched where they block or the schedule says so, and nowhere else, unless the test has an option of
+// that name: what a test does not ask for stays as simple as possible.
 constexpr const char* kSwitchOption = "switch";
 constexpr uint64_t kNoSwitches = uint64_t{1} << 40;
 

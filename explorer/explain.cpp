@@ -20,14 +20,18 @@ std::string site_text(const Knowledge& known, uint64_t key, bool brief) {
 
 bool one_file(const Knowledge& known) {
   const auto& sites = known.program().sites;
-  return std::all_of(sites.begin(), sites.end(), [&](const analysis::StaticSite& site) { return site.file == sites[0].file; });
+  return std::all_of(sites.begin(), sites.end(),
+                     [&](const analysis::StaticSite& site) { return site.file == sites[0].file; });
 }
 
 std::string pair_text(const Knowledge& known, const PairKey& pair, bool brief) {
   const bool short_lines = brief && one_file(known);
-  std::string def = pair.def == kInitialKey ? (brief ? "0" : "initial value") : pair.def == kInputKey ? "input" : site_text(known, pair.def, short_lines);
+  std::string def = pair.def == kInitialKey ? (brief ? "0" : "initial value")
+                    : pair.def == kInputKey ? "input"
+                                            : site_text(known, pair.def, short_lines);
   const std::string use = site_text(known, pair.use, short_lines);
-  return brief ? fmt::format("{} W{}->R{}", pair.variable, def, use) : fmt::format("{}: {} -> {}", pair.variable, def, use);
+  return brief ? fmt::format("{} W{}->R{}", pair.variable, def, use)
+               : fmt::format("{}: {} -> {}", pair.variable, def, use);
 }
 
 std::string outcome_text(const Knowledge& known, const analysis::BranchOutcome& outcome, bool brief) {
@@ -40,13 +44,15 @@ std::string outcome_text(const Knowledge& known, const analysis::BranchOutcome& 
 }
 
 std::string escort_text(const Knowledge& known, const analysis::EscortPair& pair, bool brief) {
-  return fmt::format("{}{}{}", outcome_text(known, pair.def, brief), brief ? "=>" : " => ", outcome_text(known, pair.use, brief));
+  return fmt::format("{}{}{}", outcome_text(known, pair.def, brief), brief ? "=>" : " => ",
+                     outcome_text(known, pair.use, brief));
 }
 
 std::string point_text(const trace::Trace& trace, uint32_t event, uint64_t value) {
   const trace::Event& e = trace.events[event];
   const trace::Site& site = trace.sites[e.site];
-  const std::string where = fmt::format("{} ({}), {}", place_text(site.file, site.line), site.function, trace.threads[e.thread].path);
+  const std::string where =
+      fmt::format("{} ({}), {}", place_text(site.file, site.line), site.function, trace.threads[e.thread].path);
   if (e.kind == trace::Kind::Assert) return fmt::format("{}: assertion {} fails", where, site.text);
   return fmt::format("{}: {} instead of {}", where, static_cast<int64_t>(value), static_cast<int64_t>(e.value));
 }
@@ -97,15 +103,19 @@ std::string path_text(const Knowledge& known, const trace::Trace& trace) {
     const analysis::StaticSite& site = known.program().sites[index];
     std::string one;
     if (e.kind == trace::Kind::Branch) {
-      if (const auto outcome = known.outcome(site.key, e.value)) one = outcome_text(known, *outcome, brief).substr(brief ? 1 : 0);
+      if (const auto outcome = known.outcome(site.key, e.value))
+        one = outcome_text(known, *outcome, brief).substr(brief ? 1 : 0);
     } else if (known.concerns(index)) {
       // A read that a branch decides by is told with the branch.
       one = place_text(site.file, site.line, brief);
     }
     if (one.empty() || one == last) continue;
-    if (!last.empty() && one == last + "T") out.erase(out.size() - last.size());
-    else if (!last.empty() && one == last + "F") out.erase(out.size() - last.size());
-    else if (!out.empty()) out += ", ";
+    if (!last.empty() && one == last + "T")
+      out.erase(out.size() - last.size());
+    else if (!last.empty() && one == last + "F")
+      out.erase(out.size() - last.size());
+    else if (!out.empty())
+      out += ", ";
     out += one;
     last = one;
   }

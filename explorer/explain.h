@@ -1,4 +1,5 @@
-// What an exploration talks about, in words: pairs, branch outcomes, inputs and the path of a run, by names and source lines.
+// What an exploration talks about, in words: pairs, branch outcomes, inputs and the path of a run, by names and source
+// lines.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@ namespace stem::explorer {
 
 // "queue.c:41"; only "41" with `brief`, for a program of one file.
 std::string place_text(const std::string& file, uint32_t line, bool brief = false);
-std::string site_text(const Knowledge& known, uint64_t key, bool brief = false);  // "?" if static analysis does not know it
+std::string site_text(const Knowledge& known, uint64_t key,
+                      bool brief = false);  // "?" if static analysis does not know it
 bool one_file(const Knowledge& known);
 
 // "x: account.c:34 -> account.c:66"; brief: "x W34->R66"
@@ -21,10 +23,11 @@ std::string outcome_text(const Knowledge& known, const analysis::BranchOutcome& 
 // "account.c:25 (withdraw), main/1: 1 instead of 0"
 std::string point_text(const trace::Trace& trace, uint32_t event, uint64_t value);
 
-std::string input_text(const trace::Input& input);                        // n=5, key="abc"
+std::string input_text(const trace::Input& input);  // n=5, key="abc"
 std::string inputs_text(const std::vector<trace::Input>& inputs);
-std::string schedule_text(const std::vector<trace::Step>& schedule);      // main x7, main/1 x3
-std::string path_text(const Knowledge& known, const trace::Trace& trace); // 1T, 2, 6F, 9: branches and accesses of shared variables
+std::string schedule_text(const std::vector<trace::Step>& schedule);  // main x7, main/1 x3
+std::string path_text(const Knowledge& known,
+                      const trace::Trace& trace);  // 1T, 2, 6F, 9: branches and accesses of shared variables
 size_t switches_of(const std::vector<trace::Step>& schedule);
 
 }  // namespace stem::explorer

@@ -14,8 +14,8 @@ using trace::Kind;
 
 constexpr size_t kScheduleSteps = 20000;  // a longer schedule stays in the trace only
 
-// The last write of each byte, eight bytes a cell. A cell remembers the object that it belongs to: memory that was freed
-// and given out again starts anew without being cleared.
+// The last write of each byte, eight bytes a cell. A cell remembers the object that it belongs to: memory that was
+// freed and given out again starts anew without being cleared.
 struct Cell {
   std::array<uint32_t, 8> definition{};  // index into definitions_; 0: the initial value
   std::array<uint32_t, 8> object{};
@@ -47,9 +47,15 @@ class Flows {
     order_.event(e);
     if (trace::is_visible(e.kind)) scheduled(e.thread);
     switch (e.kind) {
-      case Kind::Read: read(e); break;
-      case Kind::Write: write(e); break;
-      case Kind::External: write(e); break;
+      case Kind::Read:
+        read(e);
+        break;
+      case Kind::Write:
+        write(e);
+        break;
+      case Kind::External:
+        write(e);
+        break;
       case Kind::Rmw:
         read(e);
         write(e);
@@ -62,7 +68,8 @@ class Flows {
       case Kind::Fault:
         if (e.kind == Kind::Fault || e.value == 0) failed_ = {e.site, e.thread};
         break;
-      default: break;  // nothing of memory or control flow
+      default:
+        break;  // nothing of memory or control flow
     }
   }
 
@@ -95,7 +102,8 @@ class Flows {
     for (size_t k = 0; k < count; ++k) {
       const Definition& d = definitions_[seen[k]];
       observe(d, use, variable, access);
-      if (observer_) observer_->flow(reader_, d.kind, d.kind == db::DefKind::Write ? data_.names.sites[d.site].key : 0, e);
+      if (observer_)
+        observer_->flow(reader_, d.kind, d.kind == db::DefKind::Write ? data_.names.sites[d.site].key : 0, e);
     }
     if (count) follow(e, use, variable, definitions_[seen[0]]);
   }
@@ -178,7 +186,8 @@ class Flows {
 
   void finish() {
     for (const trace::Thread& t : reader_.threads()) data_.names.threads.push_back({t.path, t.start});
-    for (const auto& [key, count] : accesses_) data_.accesses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+    for (const auto& [key, count] : accesses_)
+      data_.accesses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
     for (const auto& [key, count] : branches_) data_.branches.push_back({key.first, key.second, count});
     for (const auto& [key, counts] : followers_) {
       data_.followers.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), counts.first, counts.second});

@@ -83,12 +83,18 @@ void HappensBefore::event(const trace::Event& e) {
     }
     case Kind::Lock:
     case Kind::RdLock:
-    case Kind::WrLock: take(me, e.addr); break;
+    case Kind::WrLock:
+      take(me, e.addr);
+      break;
     case Kind::Unlock:
       if (e.value == 0) drop(me, e.addr);
       break;
-    case Kind::RwUnlock: drop(me, e.addr); break;
-    case Kind::Wait: drop(me, e.value); break;
+    case Kind::RwUnlock:
+      drop(me, e.addr);
+      break;
+    case Kind::Wait:
+      drop(me, e.value);
+      break;
     case Kind::Signal:
     case Kind::Broadcast: {
       Pair now;
@@ -102,18 +108,53 @@ void HappensBefore::event(const trace::Event& e) {
       break;
     }
     case Kind::SemPost:
-    case Kind::OnceEnd: release(objects_[e.addr], me); break;
+    case Kind::OnceEnd:
+      release(objects_[e.addr], me);
+      break;
     case Kind::SemWait:
-    case Kind::OncePass: acquire(objects_[e.addr], me); break;
-    case Kind::BarrierArrive: release(barriers_[{e.addr, e.value}], me); break;
-    case Kind::BarrierLeave: acquire(barriers_[{e.addr, e.value}], me); break;
-    case Kind::AtomicBegin: take(me, kAtomicSections); break;
-    case Kind::AtomicEnd: drop(me, kAtomicSections); break;
-    case Kind::Start: case Kind::End: case Kind::Detach: case Kind::Yield: case Kind::Read: case Kind::Write: case Kind::Rmw:
-    case Kind::External: case Kind::Alloc: case Kind::Free: case Kind::LockFail: case Kind::RdLockFail: case Kind::WrLockFail:
-    case Kind::SemInit: case Kind::SemFail: case Kind::BarrierInit: case Kind::OnceBegin: case Kind::Branch: case Kind::Pin:
-    case Kind::Assert: case Kind::Input: case Kind::Nondet: case Kind::SignalIn: case Kind::SignalOut: case Kind::Fork:
-    case Kind::Fault: case Kind::Exit: break;
+    case Kind::OncePass:
+      acquire(objects_[e.addr], me);
+      break;
+    case Kind::BarrierArrive:
+      release(barriers_[{e.addr, e.value}], me);
+      break;
+    case Kind::BarrierLeave:
+      acquire(barriers_[{e.addr, e.value}], me);
+      break;
+    case Kind::AtomicBegin:
+      take(me, kAtomicSections);
+      break;
+    case Kind::AtomicEnd:
+      drop(me, kAtomicSections);
+      break;
+    case Kind::Start:
+    case Kind::End:
+    case Kind::Detach:
+    case Kind::Yield:
+    case Kind::Read:
+    case Kind::Write:
+    case Kind::Rmw:
+    case Kind::External:
+    case Kind::Alloc:
+    case Kind::Free:
+    case Kind::LockFail:
+    case Kind::RdLockFail:
+    case Kind::WrLockFail:
+    case Kind::SemInit:
+    case Kind::SemFail:
+    case Kind::BarrierInit:
+    case Kind::OnceBegin:
+    case Kind::Branch:
+    case Kind::Pin:
+    case Kind::Assert:
+    case Kind::Input:
+    case Kind::Nondet:
+    case Kind::SignalIn:
+    case Kind::SignalOut:
+    case Kind::Fork:
+    case Kind::Fault:
+    case Kind::Exit:
+      break;
   }
 }
 
@@ -125,7 +166,8 @@ void HappensBefore::atomic_read(const trace::Event& e) {
 
 HappensBefore::Access HappensBefore::access(const trace::Event& e) {
   const Thread& t = thread(e.thread);
-  return {e.thread, t.must[e.thread], t.locked[e.thread], t.locks, e.kind == Kind::Rmw || (e.flags & trace::kAtomic) != 0};
+  return {e.thread, t.must[e.thread], t.locked[e.thread], t.locks,
+          e.kind == Kind::Rmw || (e.flags & trace::kAtomic) != 0};
 }
 
 bool HappensBefore::common(uint32_t a, uint32_t b) {
@@ -133,8 +175,8 @@ bool HappensBefore::common(uint32_t a, uint32_t b) {
   const auto [at, fresh] = common_.try_emplace(uint64_t{a} << 32 | b, false);
   if (fresh) {
     std::vector<uint64_t> both;
-    std::set_intersection(lock_set_list_[a].begin(), lock_set_list_[a].end(), lock_set_list_[b].begin(), lock_set_list_[b].end(),
-                          std::back_inserter(both));
+    std::set_intersection(lock_set_list_[a].begin(), lock_set_list_[a].end(), lock_set_list_[b].begin(),
+                          lock_set_list_[b].end(), std::back_inserter(both));
     at->second = !both.empty();
   }
   return at->second;

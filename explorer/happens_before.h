@@ -1,6 +1,6 @@
-// What orders two accesses of a recorded run. Two vector clocks a thread: one closed under all synchronisation but mutexes
-// (what it orders, every execution with the same matching orders), one closed under mutexes too (the order in which they
-// were taken was this run's). Both tick at releases only, so most accesses of a thread share an epoch.
+// What orders two accesses of a recorded run. Two vector clocks a thread: one closed under all synchronisation but
+// mutexes (what it orders, every execution with the same matching orders), one closed under mutexes too (the order in
+// which they were taken was this run's). Both tick at releases only, so most accesses of a thread share an epoch.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,9 @@ class HappensBefore {
 
   std::vector<Thread> threads_;
   std::unordered_map<uint64_t, Clock> mutexes_;
-  std::unordered_map<uint64_t, Pair> objects_;                           // semaphores, once, atomics by address
-  std::map<std::pair<uint64_t, uint64_t>, Pair> signals_;                // condition, thread that signalled
-  std::map<std::pair<uint64_t, uint64_t>, Pair> barriers_;               // barrier, generation
+  std::unordered_map<uint64_t, Pair> objects_;              // semaphores, once, atomics by address
+  std::map<std::pair<uint64_t, uint64_t>, Pair> signals_;   // condition, thread that signalled
+  std::map<std::pair<uint64_t, uint64_t>, Pair> barriers_;  // barrier, generation
   std::map<std::vector<uint64_t>, uint32_t> lock_sets_{{{}, 0}};
   std::vector<std::vector<uint64_t>> lock_set_list_{{}};
   std::unordered_map<uint64_t, bool> common_;

@@ -1,7 +1,8 @@
 #include "explorer/import.h"
 
-#include <algorithm>
 #include <fmt/core.h>
+
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -36,8 +37,8 @@ void add_commit(db::Version& version, const fs::path& folder) {
   version.git_dirty = changes && !changes->output.empty();
 }
 
-// Site files become names below the project's folder, and their texts come along. A file that is newer than the program is
-// not what was compiled: it is left out.
+// Site files become names below the project's folder, and their texts come along. A file that is newer than the program
+// is not what was compiled: it is left out.
 void name_files(db::Names& names, const State& state, const trace::Meta& meta) {
   const std::string program = absolute(meta.program, meta.cwd);
   names.version.program = project_path(state, program);
@@ -70,16 +71,26 @@ void add_finding(db::RunData& data, const trace::Reader& reader, const RunContex
   finding.execution = context.execution;
   switch (reader.outcome()) {
     case trace::Outcome::Exited:
-    case trace::Outcome::Diverged: return;
+    case trace::Outcome::Diverged:
+      return;
     case trace::Outcome::Truncated:
       if (context.hang.empty()) return;
       finding.kind = "hang";
       finding.message = context.hang;
       break;
-    case trace::Outcome::Signalled: finding.message = fmt::format("the program was ended by signal {} ({})", data.run.exit_code, strsignal(data.run.exit_code)); break;
-    case trace::Outcome::AssertFailed: finding.message = "an assertion failed"; break;
-    case trace::Outcome::Deadlock: finding.message = "every thread waits for another"; break;
-    case trace::Outcome::Livelock: finding.message = "the threads run in circles"; break;
+    case trace::Outcome::Signalled:
+      finding.message =
+          fmt::format("the program was ended by signal {} ({})", data.run.exit_code, strsignal(data.run.exit_code));
+      break;
+    case trace::Outcome::AssertFailed:
+      finding.message = "an assertion failed";
+      break;
+    case trace::Outcome::Deadlock:
+      finding.message = "every thread waits for another";
+      break;
+    case trace::Outcome::Livelock:
+      finding.message = "the threads run in circles";
+      break;
   }
   trace::Trace names;
   names.sites = reader.sites();
@@ -121,11 +132,16 @@ class AnalysisRows {
       if (pair.state != predictor::State::Explicit) data_.verdicts.push_back(verdict(pair));
     }
     const predictor::Statistics& s = result_.statistics;
-    data_.stats = {{"candidates", static_cast<double>(s.candidates)}, {"instances", static_cast<double>(s.instances)},
-                   {"queries", static_cast<double>(s.queries)}, {"solver.queries", static_cast<double>(s.solver_queries)},
-                   {"solver.seconds", s.solver_seconds}, {"seconds", s.seconds}, {"windows", static_cast<double>(s.windows)},
+    data_.stats = {{"candidates", static_cast<double>(s.candidates)},
+                   {"instances", static_cast<double>(s.instances)},
+                   {"queries", static_cast<double>(s.queries)},
+                   {"solver.queries", static_cast<double>(s.solver_queries)},
+                   {"solver.seconds", s.solver_seconds},
+                   {"seconds", s.seconds},
+                   {"windows", static_cast<double>(s.windows)},
                    {"witnesses.rejected", static_cast<double>(s.rejected)}};
-    for (const auto& [layer, count] : s.decided) data_.stats.emplace_back(std::string("decided.") + predictor::layer_name(layer), static_cast<double>(count));
+    for (const auto& [layer, count] : s.decided)
+      data_.stats.emplace_back(std::string("decided.") + predictor::layer_name(layer), static_cast<double>(count));
     name_files(data_.names, state_, trace_.meta);
     data_.names.sources.clear();  // the trace's import has them
     return std::move(data_);
@@ -155,19 +171,28 @@ class AnalysisRows {
 
   static db::Relation relation(predictor::Relation relation) {
     switch (relation) {
-      case predictor::Relation::SameThread: return db::Relation::SameThread;
-      case predictor::Relation::Ordered: return db::Relation::Ordered;
-      case predictor::Relation::Locked: return db::Relation::CommonLock;
-      case predictor::Relation::Atomic: return db::Relation::Atomic;
-      case predictor::Relation::Race: return db::Relation::Race;
+      case predictor::Relation::SameThread:
+        return db::Relation::SameThread;
+      case predictor::Relation::Ordered:
+        return db::Relation::Ordered;
+      case predictor::Relation::Locked:
+        return db::Relation::CommonLock;
+      case predictor::Relation::Atomic:
+        return db::Relation::Atomic;
+      case predictor::Relation::Race:
+        return db::Relation::Race;
     }
     return db::Relation::Unknown;
   }
 
   db::Verdict verdict(const predictor::PairResult& pair) {
     db::Verdict v;
-    const bool external = !pair.def.initial && pair.def.event != trace::kNone && trace_.events.at(pair.def.event).kind == trace::Kind::External;
-    v.pair = {variable(pair.variable), pair.def.initial ? db::DefKind::Initial : external ? db::DefKind::External : db::DefKind::Write,
+    const bool external = !pair.def.initial && pair.def.event != trace::kNone &&
+                          trace_.events.at(pair.def.event).kind == trace::Kind::External;
+    v.pair = {variable(pair.variable),
+              pair.def.initial ? db::DefKind::Initial
+              : external       ? db::DefKind::External
+                               : db::DefKind::Write,
               pair.def.initial || external ? db::kNone : site(pair.def.site), site(pair.use.site)};
     v.layer = predictor::layer_name(pair.layer);
     v.tried = static_cast<int64_t>(pair.tried);
@@ -175,9 +200,15 @@ class AnalysisRows {
     v.use_thread = thread(pair.use.thread);
     v.def_thread = pair.def.initial || external ? db::kNone : thread(pair.def.thread);
     switch (pair.state) {
-      case predictor::State::Implicit: v.state = db::State::Implicit; break;
-      case predictor::State::Confirmed: v.state = db::State::Confirmed; break;
-      case predictor::State::Diverged: v.state = db::State::Diverged; break;
+      case predictor::State::Implicit:
+        v.state = db::State::Implicit;
+        break;
+      case predictor::State::Confirmed:
+        v.state = db::State::Confirmed;
+        break;
+      case predictor::State::Diverged:
+        v.state = db::State::Diverged;
+        break;
       case predictor::State::Infeasible:
         v.state = db::State::Infeasible;
         v.bound = pair.bound.whole ? db::Bound::Trace : db::Bound::Window;
@@ -189,12 +220,15 @@ class AnalysisRows {
         if (!pair.detail.empty()) v.reason += ", " + pair.detail;
         break;
     }
-    const bool feasible = v.state == db::State::Implicit || v.state == db::State::Confirmed || v.state == db::State::Diverged;
+    const bool feasible =
+        v.state == db::State::Implicit || v.state == db::State::Confirmed || v.state == db::State::Diverged;
     if (feasible) v.relation = pair.def.initial ? db::Relation::Ordered : relation(pair.relation);
     if (pair.witness) v.witness = witness(*pair.witness, pair);
     if (!pair.failure.empty() && v.witness) {  // the replay of this flow fails: a finding with its test
       const std::string from = pair.def.initial ? "the initial value" : place(pair.def.site);
-      data_.findings.push_back({"failure", fmt::format("{} when the read at {} takes {} from {}", pair.failure, place(pair.use.site), pair.variable, from),
+      data_.findings.push_back({"failure",
+                                fmt::format("{} when the read at {} takes {} from {}", pair.failure,
+                                            place(pair.use.site), pair.variable, from),
                                 v.pair.use_site, v.use_thread, v.witness->test});
     }
     return v;
@@ -246,22 +280,28 @@ class AnalysisRows {
   // A value is told only where nothing can change it: an expression may have another value under the witness.
   std::string detail(const trace::Event& e) const {
     const std::string text = trace_.sites[e.site].text;
-    const std::string object = e.object != trace::kNone && e.object < trace_.objects.size() ? trace_.objects[e.object].name : "";
+    const std::string object =
+        e.object != trace::kNone && e.object < trace_.objects.size() ? trace_.objects[e.object].name : "";
     switch (e.kind) {
       case trace::Kind::Write: {
         const std::string name = text.empty() ? variable_name(e) : text;
         return e.expr == 0 && e.size && e.size <= 8 ? fmt::format("{} = {}", name, as_signed(e.value, e.size)) : name;
       }
       case trace::Kind::Read:
-      case trace::Kind::Rmw: return text.empty() ? variable_name(e) : text;
+      case trace::Kind::Rmw:
+        return text.empty() ? variable_name(e) : text;
       case trace::Kind::Create:
       case trace::Kind::Join:
-      case trace::Kind::Detach: return e.value < trace_.threads.size() ? trace_.threads[e.value].path : "";
-      default: return object.empty() ? text : object;  // the lock rather than pthread_mutex_lock
+      case trace::Kind::Detach:
+        return e.value < trace_.threads.size() ? trace_.threads[e.value].path : "";
+      default:
+        return object.empty() ? text : object;  // the lock rather than pthread_mutex_lock
     }
   }
 
-  std::string variable_name(const trace::Event& e) const { return e.variable < trace_.variables.size() ? trace_.variables[e.variable] : ""; }
+  std::string variable_name(const trace::Event& e) const {
+    return e.variable < trace_.variables.size() ? trace_.variables[e.variable] : "";
+  }
 
   static int64_t as_signed(uint64_t value, uint8_t size) {
     const unsigned shift = 64 - 8u * size;
@@ -280,10 +320,13 @@ class AnalysisRows {
         reader = index;
         seen = last_write;
       }
-      if (e.kind == trace::Kind::Write || e.kind == trace::Kind::Rmw || e.kind == trace::Kind::External) last_write = index;
+      if (e.kind == trace::Kind::Write || e.kind == trace::Kind::Rmw || e.kind == trace::Kind::External)
+        last_write = index;
     }
     if (reader == trace::kNone || !trace_.events[reader].site) return;
-    const auto definition = [&](uint32_t index) { return index == predictor::kInitial ? 0 : trace_.sites[trace_.events[index].site].key; };
+    const auto definition = [&](uint32_t index) {
+      return index == predictor::kInitial ? 0 : trace_.sites[trace_.events[index].site].key;
+    };
     row.follower_site = site(trace_.events[reader].site);
     row.follower_breaks = definition(seen) != definition(w.pair.write);
   }
@@ -299,7 +342,8 @@ class AnalysisRows {
 
 }  // namespace
 
-ImportedTrace import_trace(db::Store& store, const State& state, const std::string& trace_file, int64_t id, const RunContext& context) {
+ImportedTrace import_trace(db::Store& store, const State& state, const std::string& trace_file, int64_t id,
+                           const RunContext& context) {
   ImportedTrace imported;
   imported.hash = db::hash_file(trace_file);
   if (store.has_run(imported.hash)) {
@@ -357,8 +401,8 @@ void store_trace(const State& state, const std::string& trace_file, int64_t id) 
   }
 }
 
-bool store_analysis(const State& state, const std::string& trace_file, const trace::Trace& trace, const predictor::AnalysisResult& result,
-                    predictor::Meaning meaning) {
+bool store_analysis(const State& state, const std::string& trace_file, const trace::Trace& trace,
+                    const predictor::AnalysisResult& result, predictor::Meaning meaning) {
   try {
     db::Store store(state.database);
     const ImportedTrace imported = import_trace(store, state, trace_file);

@@ -29,7 +29,8 @@ Knowledge::Knowledge(analysis::Result result, Sigma sigma) : program_(std::move(
     leads_to_[one.outcome].insert(one.sites.begin(), one.sites.end());
   }
   for (size_t i = 0; i < potential_.size(); ++i) {
-    std::set<BranchOutcome> by(program_.sites[potential_[i].use].escorts.begin(), program_.sites[potential_[i].use].escorts.end());
+    std::set<BranchOutcome> by(program_.sites[potential_[i].use].escorts.begin(),
+                               program_.sites[potential_[i].use].escorts.end());
     if (potential_[i].def != kInitial)
       by.insert(program_.sites[potential_[i].def].escorts.begin(), program_.sites[potential_[i].def].escorts.end());
     for (const BranchOutcome& outcome : by) touched_[outcome].push_back(i);
@@ -110,7 +111,8 @@ const Knowledge::Found* Knowledge::find(const PairKey& pair) const {
 }
 
 size_t Knowledge::open_escorts() const {
-  return static_cast<size_t>(std::count_if(escorts_.begin(), escorts_.end(), [](const Escort& escort) { return escort.open(); }));
+  return static_cast<size_t>(
+      std::count_if(escorts_.begin(), escorts_.end(), [](const Escort& escort) { return escort.open(); }));
 }
 
 void Knowledge::refute_rest() {
@@ -134,7 +136,9 @@ size_t Knowledge::gain(const std::set<uint32_t>& sites, const BranchOutcome& out
   size_t count = 0;
   for (size_t i : touched->second) {
     const Potential& pair = potential_[i];
-    const auto reached = [&](uint32_t site) { return site == kInitial || sites.contains(site) || ahead.contains(site); };
+    const auto reached = [&](uint32_t site) {
+      return site == kInitial || sites.contains(site) || ahead.contains(site);
+    };
     count += !pair.found && reached(pair.def) && reached(pair.use);
   }
   return count;
@@ -146,7 +150,9 @@ std::vector<size_t> Knowledge::open_with(const BranchOutcome& outcome, const std
     const Escort& escort = escorts_[i];
     if (!escort.open()) continue;
     const auto there = [&](const BranchOutcome& o) { return o.site == kInitial || o == outcome || others.contains(o); };
-    if ((escort.pair.def == outcome && there(escort.pair.use)) || (escort.pair.use == outcome && there(escort.pair.def))) out.push_back(i);
+    if ((escort.pair.def == outcome && there(escort.pair.use)) ||
+        (escort.pair.use == outcome && there(escort.pair.def)))
+      out.push_back(i);
   }
   return out;
 }

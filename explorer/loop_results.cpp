@@ -11,7 +11,8 @@
 
 namespace stem::explorer {
 
-// ---- steps ----------------------------------------------------------------------------------------------------------------
+// ---- steps
+// ----------------------------------------------------------------------------------------------------------------
 
 void Loop::begin_step(const Pending& pending, const Execution& execution, int64_t number) {
   step_.emplace();
@@ -52,16 +53,24 @@ void Loop::flush_step() {
   step_.reset();
 }
 
-// ---- findings -------------------------------------------------------------------------------------------------------------
+// ---- findings
+// -------------------------------------------------------------------------------------------------------------
 
 void Loop::load_findings() {
-  for (const db::Row& row : store_.database().rows(
-           "SELECT f.id, f.kind, f.message, f.fingerprint, f.execution, f.switches, a.file, a.line, a.function, a.text, t.path FROM finding f "
-           "JOIN version v ON v.id = f.version_id JOIN program g ON g.id = v.program_id LEFT JOIN site_at a ON a.site_id = f.site_id AND "
-           "a.version_id = f.version_id LEFT JOIN thread t ON t.id = f.thread_id WHERE g.path = :program AND v.build_id = :build ORDER BY f.id",
-           {{"program", version_.program}, {"build", version_.build_id}})) {
-    const auto text = [&](size_t i) { return std::holds_alternative<std::monostate>(row[i]) ? std::string() : db::to_text(row[i]); };
-    const auto number = [&](size_t i) { return std::holds_alternative<int64_t>(row[i]) ? std::get<int64_t>(row[i]) : -1; };
+  for (const db::Row& row :
+       store_.database().rows("SELECT f.id, f.kind, f.message, f.fingerprint, f.execution, f.switches, a.file, a.line, "
+                              "a.function, a.text, t.path FROM finding f "
+                              "JOIN version v ON v.id = f.version_id JOIN program g ON g.id = v.program_id LEFT JOIN "
+                              "site_at a ON a.site_id = f.site_id AND "
+                              "a.version_id = f.version_id LEFT JOIN thread t ON t.id = f.thread_id WHERE g.path = "
+                              ":program AND v.build_id = :build ORDER BY f.id",
+                              {{"program", version_.program}, {"build", version_.build_id}})) {
+    const auto text = [&](size_t i) {
+      return std::holds_alternative<std::monostate>(row[i]) ? std::string() : db::to_text(row[i]);
+    };
+    const auto number = [&](size_t i) {
+      return std::holds_alternative<int64_t>(row[i]) ? std::get<int64_t>(row[i]) : -1;
+    };
     FoundFailure f;
     f.id = number(0);
     f.kind = text(1);
@@ -80,7 +89,8 @@ void Loop::load_findings() {
 
 // Kept with its test, which is made as simple as possible.
 void Loop::take_finding(const ImportedFinding& finding, trace::Test test, int64_t number) {
-  const bool known = std::any_of(findings_.begin(), findings_.end(), [&](const FoundFailure& f) { return f.fingerprint == finding.fingerprint; });
+  const bool known = std::any_of(findings_.begin(), findings_.end(),
+                                 [&](const FoundFailure& f) { return f.fingerprint == finding.fingerprint; });
   if (known) return;
   FoundFailure f;
   f.kind = finding.kind;
@@ -119,7 +129,8 @@ void Loop::add_orders(const trace::Trace& trace) {
     if (orders_.insert(order.name).second) add_pending(order.test, "order", order.what, kWaiting);
 }
 
-// ---- the program as a whole -------------------------------------------------------------------------------------------------
+// ---- the program as a whole
+// -------------------------------------------------------------------------------------------------
 
 void Loop::store_program(bool complete) {
   db::ProgramData data;
@@ -145,9 +156,12 @@ void Loop::store_program(bool complete) {
   for (const auto& [pair, found] : known_.found()) names[pair.use].insert(pair.variable);
   for (const Knowledge::Potential& potential : known_.potential()) {
     std::set<std::string> called{potential.variable};
-    if (const auto at = names.find(known_.program().sites[potential.use].key); at != names.end() && !at->second.contains(potential.variable)) called = at->second;
+    if (const auto at = names.find(known_.program().sites[potential.use].key);
+        at != names.end() && !at->second.contains(potential.variable))
+      called = at->second;
     for (const std::string& name : called) {
-      const db::Pair pair{variable(name), potential.def == analysis::kInitial ? db::DefKind::Initial : db::DefKind::Write,
+      const db::Pair pair{variable(name),
+                          potential.def == analysis::kInitial ? db::DefKind::Initial : db::DefKind::Write,
                           potential.def == analysis::kInitial ? db::kNone : site(potential.def), site(potential.use)};
       data.potential.push_back(pair);
       if (potential.found) continue;

@@ -1,4 +1,5 @@
-// The loop's state, and what its parts hand each other: loop.cpp decides and runs, loop_results.cpp stores, counts and tells.
+// The loop's state, and what its parts hand each other: loop.cpp decides and runs, loop_results.cpp stores, counts and
+// tells.
 #pragma once
 
 #include <memory>
@@ -14,34 +15,37 @@
 namespace stem::explorer {
 
 // The scale on which questions and tests are rated.
-constexpr double kAssertion = 1000;     // may fail
-constexpr double kOrder = 800;          // may deadlock
-constexpr double kAnalysis = 700;       // what a new run implies
-constexpr double kFreshOutcome = 400;   // a branch that went only one way so far
-constexpr double kRace = 300;           // to confirm: a pair that nothing orders
-constexpr double kWaiting = 350;        // everybody who ever waited waits first
-constexpr double kShuffle = 250;        // a new input, with threads that take turns all the time
-constexpr double kOtherOrder = 200;     // a branch that went both ways, but not after this beginning, and depends on the order
-constexpr double kOtherPath = 100;      // the same, on inputs only
-constexpr double kOrderAgain = 90;      // a branch that went both ways, by another order of a run with other inputs
-constexpr double kConfirm = 60;         // to confirm: any other pair
-constexpr double kDeep = 10;            // another combination of what threads did
-constexpr uint32_t kMostAsks = 16;      // about one point of one run
+constexpr double kAssertion = 1000;    // may fail
+constexpr double kOrder = 800;         // may deadlock
+constexpr double kAnalysis = 700;      // what a new run implies
+constexpr double kFreshOutcome = 400;  // a branch that went only one way so far
+constexpr double kRace = 300;          // to confirm: a pair that nothing orders
+constexpr double kWaiting = 350;       // everybody who ever waited waits first
+constexpr double kShuffle = 250;       // a new input, with threads that take turns all the time
+constexpr double kOtherOrder =
+    200;  // a branch that went both ways, but not after this beginning, and depends on the order
+constexpr double kOtherPath = 100;  // the same, on inputs only
+constexpr double kOrderAgain = 90;  // a branch that went both ways, by another order of a run with other inputs
+constexpr double kConfirm = 60;     // to confirm: any other pair
+constexpr double kDeep = 10;        // another combination of what threads did
+constexpr double kPatient = 1;      // a question that took too long
+constexpr unsigned kPatience = 8;   // times as long it may take then
+constexpr uint32_t kMostAsks = 16;  // about one point of one run
 
-struct Pending {                        // a test to run
+struct Pending {  // a test to run
   int64_t id = 0;
   trace::Test test;
   std::string origin, detail;
   double rating = 0;
-  std::vector<PairKey> pairs;           // that it should show
-  size_t run = SIZE_MAX, point = 0;     // whose other way it should take
+  std::vector<PairKey> pairs;        // that it should show
+  size_t run = SIZE_MAX, point = 0;  // whose other way it should take
 };
 
 struct Question {
   size_t run = 0, point = 0;
   double rating = 0;
   predictor::Wish wish;
-  bool order_first = false;             // try other orders before other inputs
+  bool order_first = false;  // try other orders before other inputs
   bool order_only = false;
 };
 
@@ -101,23 +105,23 @@ class Loop {
   const unsigned jobs_;
   const Clock::time_point began_;
 
-  std::vector<RunPoints> runs_;                       // one for each way in which threads went
+  std::vector<RunPoints> runs_;  // one for each way in which threads went
   std::map<size_t, std::shared_ptr<const trace::Trace>> traces_;
   Taken taken_;
-  std::set<std::string> paths_, visible_;             // Tested
-  std::vector<Pending> pending_;                      // Omega
+  std::set<std::string> paths_, visible_;  // Tested
+  std::vector<Pending> pending_;           // Omega
   std::map<int64_t, std::vector<PairKey>> witnesses_;
   std::map<std::pair<uint64_t, uint64_t>, double> tried_;  // questions, by site and outcome
-  std::map<std::string, double> confirmed_of_;        // witnesses run, by variable
-  std::vector<std::map<size_t, Solver>> solvers_;     // by worker, then run
+  std::map<std::string, double> confirmed_of_;             // witnesses run, by variable
+  std::vector<std::map<size_t, Solver>> solvers_;          // by worker, then run
   std::vector<std::string> limits_, divergences_;
   std::vector<FoundFailure> findings_;
-  std::set<std::string> orders_;                      // lock orders that were tried
+  std::set<std::string> orders_;  // lock orders that were tried
   WaitingOrders waiting_;
-  std::set<PairKey> fresh_;                           // told of
+  std::set<PairKey> fresh_;  // told of
   std::optional<Step> step_;
-  std::set<std::string> shuffled_;                    // inputs that were
-  std::string kept_;                                  // the trace that was kept last
+  std::set<std::string> shuffled_;  // inputs that were
+  std::string kept_;                // the trace that was kept last
   db::Figures earlier_, figures_;
   int64_t executed_ = 0, repeated_ = 0, minimising_ = 0, diverged_ = 0;
   double solver_seconds_ = 0;

@@ -55,7 +55,8 @@ class Minimiser {
     if (!finding_.site.key) return true;
     for (size_t i = seen.trace.events.size(); i-- > 0;) {
       const trace::Event& e = seen.trace.events[i];
-      if (e.kind == trace::Kind::Fault || (e.kind == trace::Kind::Assert && e.value == 0)) return seen.trace.sites[e.site].key == finding_.site.key;
+      if (e.kind == trace::Kind::Fault || (e.kind == trace::Kind::Assert && e.value == 0))
+        return seen.trace.sites[e.site].key == finding_.site.key;
     }
     return false;
   }
@@ -83,7 +84,8 @@ class Minimiser {
         size_t end = later;
         while (end < all.size() && all[end].thread == all[i - 1].thread) ++end;
         Schedule moved(all.begin(), all.begin() + static_cast<ptrdiff_t>(i));
-        moved.insert(moved.end(), all.begin() + static_cast<ptrdiff_t>(later), all.begin() + static_cast<ptrdiff_t>(end));
+        moved.insert(moved.end(), all.begin() + static_cast<ptrdiff_t>(later),
+                     all.begin() + static_cast<ptrdiff_t>(end));
         moved.insert(moved.end(), all.begin() + static_cast<ptrdiff_t>(i), all.begin() + static_cast<ptrdiff_t>(later));
         moved.insert(moved.end(), all.begin() + static_cast<ptrdiff_t>(end), all.end());
         if (switches_of(moved) < switches_of(all)) better |= accept(moved);
@@ -98,6 +100,8 @@ class Minimiser {
 
 }  // namespace
 
-Minimised minimise(const trace::Test& test, const ImportedFinding& finding, const MinimiseOptions& options) { return Minimiser(finding, options).run(test); }
+Minimised minimise(const trace::Test& test, const ImportedFinding& finding, const MinimiseOptions& options) {
+  return Minimiser(finding, options).run(test);
+}
 
 }  // namespace stem::explorer

@@ -23,8 +23,8 @@ struct Held {
 struct Edge {  // holding `from`, the thread asked for `to`
   trace::ThreadId thread;
   uint64_t from, to;
-  uint32_t took, asked;        // events
-  std::set<uint64_t> held;     // besides
+  uint32_t took, asked;     // events
+  std::set<uint64_t> held;  // besides
 };
 
 std::vector<Edge> edges_of(const trace::Trace& trace) {
@@ -53,9 +53,14 @@ std::vector<Edge> edges_of(const trace::Trace& trace) {
       case Kind::Unlock:
         if (e.value == 0) drop(e.addr);
         break;
-      case Kind::RwUnlock: drop(e.addr); break;
-      case Kind::Wait: drop(e.value); break;
-      default: break;  // holds and releases nothing
+      case Kind::RwUnlock:
+        drop(e.addr);
+        break;
+      case Kind::Wait:
+        drop(e.value);
+        break;
+      default:
+        break;  // holds and releases nothing
     }
   }
   return edges;
@@ -112,7 +117,8 @@ class Cycles {
       const Event& e = trace_.events[i];
       if (e.thread != thread || !trace::is_visible(e.kind)) continue;
       std::string wakes;
-      if (e.kind == Kind::Signal && e.value != 0 && e.value <= trace_.threads.size()) wakes = trace_.threads[e.value - 1].path;
+      if (e.kind == Kind::Signal && e.value != 0 && e.value <= trace_.threads.size())
+        wakes = trace_.threads[e.value - 1].path;
       trace::extend(schedule_, trace_.threads[thread].path, e.site ? &trace_.sites[e.site] : nullptr, e.kind, wakes);
     }
     at_[thread] = std::max(at_[thread], end);
@@ -122,9 +128,11 @@ class Cycles {
     std::vector<std::string> names;
     std::string what = "locks in different orders:";
     for (size_t k : chain_) {
-      const trace::Site &took = trace_.sites[trace_.events[edges_[k].took].site], &asked = trace_.sites[trace_.events[edges_[k].asked].site];
+      const trace::Site &took = trace_.sites[trace_.events[edges_[k].took].site],
+                        &asked = trace_.sites[trace_.events[edges_[k].asked].site];
       names.push_back(fmt::format("{:x}-{:x}", took.key, asked.key));
-      what += fmt::format(" {} takes {} and {}", trace_.threads[edges_[k].thread].path, place_text(took.file, took.line), place_text(asked.file, asked.line));
+      what += fmt::format(" {} takes {} and {}", trace_.threads[edges_[k].thread].path,
+                          place_text(took.file, took.line), place_text(asked.file, asked.line));
     }
     std::sort(names.begin(), names.end());
     const std::string name = fmt::format("{}", fmt::join(names, " "));
@@ -163,7 +171,8 @@ std::vector<OrderTest> WaitingOrders::add(const trace::Trace& trace) {
     if (!trace::is_visible(e.kind) || !e.thread || over.contains(e.thread)) continue;
     std::vector<Operation>& operations = so_far[e.thread];
     operations.push_back({trace.sites[e.site].key, e.kind});
-    const bool gives = e.kind == Kind::Signal || e.kind == Kind::Broadcast || e.kind == Kind::SemPost || e.kind == Kind::Wake;
+    const bool gives =
+        e.kind == Kind::Signal || e.kind == Kind::Broadcast || e.kind == Kind::SemPost || e.kind == Kind::Wake;
     if (e.kind == Kind::Wait) learned |= waits_.emplace(trace.threads[e.thread].start, operations).second;
     if (gives || e.kind == Kind::Wait || operations.size() > 200) over.insert(e.thread);
   }
@@ -183,7 +192,8 @@ std::vector<OrderTest> WaitingOrders::add(const trace::Trace& trace) {
       const Event& e = trace.events[i];
       if (e.thread || !trace::is_visible(e.kind)) continue;
       trace::extend(known.creates, trace.threads[0].path, e.site ? &trace.sites[e.site] : nullptr, e.kind);
-      if (e.kind == Kind::Create && e.value < trace.threads.size()) known.threads.emplace_back(trace.threads[e.value].path, trace.threads[e.value].start);
+      if (e.kind == Kind::Create && e.value < trace.threads.size())
+        known.threads.emplace_back(trace.threads[e.value].path, trace.threads[e.value].start);
     }
     inputs_.push_back(std::move(known));
   } else if (!learned) {
@@ -192,7 +202,8 @@ std::vector<OrderTest> WaitingOrders::add(const trace::Trace& trace) {
   std::vector<OrderTest> out;
   if (waits_.empty()) return out;
   for (size_t i = learned ? 0 : inputs_.size() - 1; i < inputs_.size(); ++i) {
-    OrderTest order{fmt::format("waiting {} {}", waits_.size(), i), "everybody who may wait does so first", inputs_[i].test};
+    OrderTest order{fmt::format("waiting {} {}", waits_.size(), i), "everybody who may wait does so first",
+                    inputs_[i].test};
     order.test.schedule = inputs_[i].creates;
     size_t waiting = 0;
     for (const auto& [path, function] : inputs_[i].threads) {

@@ -23,34 +23,49 @@ uint64_t text_hash(const std::string& text) {
   return h;
 }
 
-// Which outcomes of operations depend on the schedule without being a branch: then "the same paths" is not all there is.
+// Which outcomes of operations depend on the schedule without being a branch: then "the same paths" is not all there
+// is.
 const char* inexact_kind(const Event& e) {
   switch (e.kind) {
-    case Kind::External: return "code that is not recorded writes memory";
+    case Kind::External:
+      return "code that is not recorded writes memory";
     case Kind::LockFail:
     case Kind::RdLockFail:
     case Kind::WrLockFail:
-    case Kind::SemFail: return "attempts to lock fail or succeed depending on the schedule";
+    case Kind::SemFail:
+      return "attempts to lock fail or succeed depending on the schedule";
     case Kind::Lock:
     case Kind::RdLock:
     case Kind::WrLock:
-    case Kind::SemWait: return e.flags & (trace::kTry | trace::kTimed) ? "attempts to lock fail or succeed depending on the schedule" : nullptr;
-    case Kind::Wait: return e.flags & trace::kTimed ? "waits may time out" : nullptr;
-    case Kind::Wake: return e.flags & (trace::kTimeout | trace::kSpurious) ? "waits may time out" : nullptr;
-    case Kind::BarrierArrive: return "barriers keep their groups";
+    case Kind::SemWait:
+      return e.flags & (trace::kTry | trace::kTimed) ? "attempts to lock fail or succeed depending on the schedule"
+                                                     : nullptr;
+    case Kind::Wait:
+      return e.flags & trace::kTimed ? "waits may time out" : nullptr;
+    case Kind::Wake:
+      return e.flags & (trace::kTimeout | trace::kSpurious) ? "waits may time out" : nullptr;
+    case Kind::BarrierArrive:
+      return "barriers keep their groups";
     case Kind::OnceBegin:
-    case Kind::OncePass: return "which thread initialises depends on the schedule";
-    case Kind::Nondet: return "the outside world answers as it did";
-    case Kind::SignalIn: return "signals come when they came";
-    case Kind::Fork: return "processes are started";
+    case Kind::OncePass:
+      return "which thread initialises depends on the schedule";
+    case Kind::Nondet:
+      return "the outside world answers as it did";
+    case Kind::SignalIn:
+      return "signals come when they came";
+    case Kind::Fork:
+      return "processes are started";
     case Kind::Read:
-    case Kind::Rmw: return e.flags & (trace::kPinned | trace::kTainted) ? "values are held fixed (stem trace dump shows the pins)" : nullptr;
-    default: return nullptr;  // plain operations
+    case Kind::Rmw:
+      return e.flags & (trace::kPinned | trace::kTainted) ? "values are held fixed (stem trace dump shows the pins)"
+                                                          : nullptr;
+    default:
+      return nullptr;  // plain operations
   }
 }
 
-// Values that are addresses differ between runs: one that points into an object stands for that object and the offset, one into
-// memory that nobody described (a pthread_t) for the how-many-eth such value of its thread.
+// Values that are addresses differ between runs: one that points into an object stands for that object and the offset,
+// one into memory that nobody described (a pthread_t) for the how-many-eth such value of its thread.
 class Values {
  public:
   Values(const trace::Trace& trace, const std::vector<uint64_t>& objects) : trace_(trace), objects_(objects) {
@@ -75,7 +90,8 @@ class Values {
   }
 
  private:
-  static constexpr uint64_t kLowest = uint64_t{1} << 40, kHighest = uint64_t{1} << 47;  // where programs and libraries live
+  static constexpr uint64_t kLowest = uint64_t{1} << 40,
+                            kHighest = uint64_t{1} << 47;  // where programs and libraries live
 
   void place(uint32_t id) { live_[trace_.objects[id].base] = id; }
 
@@ -113,7 +129,9 @@ Paths paths_of(const trace::Trace& trace) {
     }
     switch (e.kind) {
       case Kind::Branch:
-      case Kind::Pin: h = mix(h, values.stable(e, e.value)); break;
+      case Kind::Pin:
+        h = mix(h, values.stable(e, e.value));
+        break;
       case Kind::Write:
         if (!e.expr) h = mix(h, values.stable(e, e.value));
         break;
@@ -128,7 +146,8 @@ Paths paths_of(const trace::Trace& trace) {
         if (e.value < trace.nondets.size())
           for (uint8_t byte : trace.nondets[e.value].bytes) h = mix(h, byte);
         break;
-      default: break;  // what it is about has been mixed in
+      default:
+        break;  // what it is about has been mixed in
     }
     path.rolling.push_back(h);
     path.events.push_back(i);
@@ -152,8 +171,10 @@ size_t common_prefix(const ThreadPath& a, const ThreadPath& b) {
   size_t low = 0, high = n;  // equal up to low, and not beyond high
   while (low < high) {
     const size_t middle = (low + high + 1) / 2;
-    if (a.rolling[middle - 1] == b.rolling[middle - 1]) low = middle;
-    else high = middle - 1;
+    if (a.rolling[middle - 1] == b.rolling[middle - 1])
+      low = middle;
+    else
+      high = middle - 1;
   }
   return low;
 }

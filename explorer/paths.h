@@ -1,9 +1,10 @@
-// What each thread of a run did, one event after the other, as rolling hashes: whether two runs took the same paths, and how
-// far two threads went together, are questions about numbers.
+// What each thread of a run did, one event after the other, as rolling hashes: whether two runs took the same paths,
+// and how far two threads went together, are questions about numbers.
 //
-// Two hashes a run. `visible`: branches, and the order of visible events; equal ones are the same run again. `paths`: what
-// every thread did for itself, whatever the order between threads, together with everything that an analysis holds fixed (pins,
-// answers of the outside world): what follows from a run by reordering follows from every run with the same paths.
+// Two hashes a run. `visible`: branches, and the order of visible events; equal ones are the same run again. `paths`:
+// what every thread did for itself, whatever the order between threads, together with everything that an analysis holds
+// fixed (pins, answers of the outside world): what follows from a run by reordering follows from every run with the
+// same paths.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct ThreadPath {
 struct Paths {
   std::map<std::string, ThreadPath> threads;  // by creation path
   std::string paths, visible;                 // 32 hex digits each
-  // Not empty: why not all executions of these paths are considered, besides pins: those can be asked about, one by one.
+  // Not empty: why not all executions of these paths are considered, besides pins: those can be asked about, one by
+  // one.
   std::string inexact;
 };
 

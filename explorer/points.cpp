@@ -104,7 +104,8 @@ void Taken::add(size_t run, const RunPoints& points) {
 std::vector<Taken::Way> Taken::others(const Point& point) const {
   std::vector<Way> out;
   if (const auto at = ways_.find(key(point.before, point.site)); at != ways_.end())
-    std::copy_if(at->second.begin(), at->second.end(), std::back_inserter(out), [&](const Way& way) { return way.value != point.value; });
+    std::copy_if(at->second.begin(), at->second.end(), std::back_inserter(out),
+                 [&](const Way& way) { return way.value != point.value; });
   return out;
 }
 

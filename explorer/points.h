@@ -1,9 +1,11 @@
-// Where a recorded run could have gone another way: its branches, assertions and pins, and what is known about each of them.
+// Where a recorded run could have gone another way: its branches, assertions and pins, and what is known about each of
+// them.
 //
-// A point is asked about again and again until the answer is no. The first question is for any other outcome. When a run took it,
-// the next question is for an execution that goes the same way at this point, but is not one of those that the runs so far
-// stand for: some other thread has gone further than they share with this run. When that is refuted too, every execution
-// that follows this run up to the point is covered: this is what makes "infeasible for the program" a proof.
+// A point is asked about again and again until the answer is no. The first question is for any other outcome. When a
+// run took it, the next question is for an execution that goes the same way at this point, but is not one of those that
+// the runs so far stand for: some other thread has gone further than they share with this run. When that is refuted
+// too, every execution that follows this run up to the point is covered: this is what makes "infeasible for the
+// program" a proof.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +21,35 @@
 namespace stem::explorer {
 
 struct Point {
-  uint32_t event = 0;       // that is asked about
-  uint32_t decision = 0;    // that shows how it was decided: of an assertion, the branch behind it
+  uint32_t event = 0;     // that is asked about
+  uint32_t decision = 0;  // that shows how it was decided: of an assertion, the branch behind it
   trace::Kind kind = trace::Kind::Branch;
-  std::string thread;       // creation path
-  uint32_t position = 0;    // among the thread's events
-  uint64_t before = 0;      // rolling hash of what the thread did before it
-  uint64_t site = 0;        // key
-  uint64_t value = 0;       // what was decided
-  bool binary = false;      // there is only one other outcome
-  bool shared = false;      // it was decided by what another thread writes too: the order matters
+  std::string thread;          // creation path
+  uint32_t position = 0;       // among the thread's events
+  uint64_t before = 0;         // rolling hash of what the thread did before it
+  uint64_t site = 0;           // key
+  uint64_t value = 0;          // what was decided
+  bool binary = false;         // there is only one other outcome
+  bool shared = false;         // it was decided by what another thread writes too: the order matters
   bool order_refuted = false;  // another order alone does not change it
-  bool reordered = false;   // the first answer was another order, with the same inputs
-  uint32_t asks = 0;        // answers so far
-  bool closed = false;      // nothing more to ask
-  bool waiting = false;     // a test is under way
+  bool reordered = false;      // the first answer was another order, with the same inputs
+  uint32_t asks = 0;           // answers so far
+  bool closed = false;         // nothing more to ask
+  bool waiting = false;        // a test is under way
+  bool patient = false;        // the solver's time was too short: it gets more when nothing else is left
 };
 
 // A run that questions are asked about.
 struct RunPoints {
-  int64_t run = 0;                             // id
+  int64_t run = 0;  // id
   std::string file, hash;
   Paths paths;
   std::set<uint32_t> sites;                    // executed, as static analysis numbers them
   std::set<analysis::BranchOutcome> outcomes;  // taken
   std::vector<Point> points;
   bool analysed = false;
-  bool left_out = false;                       // there are more branches than these points
-  bool cut = false;                            // it ended before all its threads did: what they would have done is not known
+  bool left_out = false;  // there are more branches than these points
+  bool cut = false;       // it ended before all its threads did: what they would have done is not known
 };
 
 // `most`: with more branches of one site, thread and outcome than that, the first and the last of them are taken.
@@ -72,7 +75,8 @@ class Taken {
   std::unordered_map<uint64_t, std::set<uint64_t>> values_;  // by site
 };
 
-// The next question about a point, or nothing: then it is covered. `deep`: there is a run that took the other way already.
+// The next question about a point, or nothing: then it is covered. `deep`: there is a run that took the other way
+// already.
 struct NextWish {
   predictor::Wish wish;
   bool deep = false;

@@ -11,11 +11,11 @@ struct State {
   std::filesystem::path folder;   // .stem
   std::filesystem::path database;
   std::filesystem::path traces;
-  std::filesystem::path ignore;   // suppressions
+  std::filesystem::path ignore;  // suppressions
 };
 
-// Of `database_file`; empty: .stem/stem.db of the current folder or the nearest folder above it that has one; where there is
-// none, in the current folder (STEM_STATE names another place for .stem).
+// Of `database_file`; empty: .stem/stem.db of the current folder or the nearest folder above it that has one; where
+// there is none, in the current folder (STEM_STATE names another place for .stem).
 State find_state(const std::string& database_file = "");
 State state_at(const std::filesystem::path& folder);  // of a given .stem
 
