@@ -33,7 +33,7 @@ def one(options, folder, seed):
     try:
         source.write_text(run(oracle, "--seed", seed, "--emit"))
         binary = options.tracer == "valgrind"
-        compiler = ["gcc"] if binary else [tools / "stem-cc", "-Wno-atomic-alignment"]
+        compiler = ["gcc", "-fno-ipa-icf"] if binary else [tools / "stem-cc", "-Wno-atomic-alignment"]
         run(*compiler, "-g", f"-O{seed % 3}", source, "-o", program, "-pthread")
         for number in range(1, options.runs + 1):
             trace = folder / f"oracle{seed}-{number}.stemtrace"
