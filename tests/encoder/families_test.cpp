@@ -404,3 +404,12 @@ TEST_CASE("a wait gives back a recursive mutex at once, and takes it back to the
   CHECK_FALSE(feasible(trace, inside, r));
   CHECK(feasible(trace, kInitial, r));
 }
+
+TEST_CASE("what uses an object comes after its allocation") {
+  Two p;
+  p.b.write(p.t1, p.x, 1);
+  const auto heap = p.b.alloc(p.t1, "heap(make:1)", 8);
+  p.b.read(p.t2, p.b.part(heap.object, 0, 4, ""), 0);
+  const auto r = p.b.read(p.t2, p.x, 1);
+  CHECK_FALSE(feasible(p.done(), kInitial, r));
+}
