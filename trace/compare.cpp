@@ -147,6 +147,9 @@ class Comparison {
 
   bool same_value(const Event& e, uint64_t x, uint64_t y) {
     if (x == y) return true;
+    // What lay in memory before it was used is no part of a run, nor are copies of it; a branch on it would be.
+    if (e.kind == Kind::External && e.flags & kFresh && garbage_.size() < 1u << 16) return garbage_.emplace(x, y), true;
+    if ((e.kind == Kind::Read || e.kind == Kind::Write) && garbage_.count({x, y})) return true;
     if (e.kind == Kind::Wake || e.kind == Kind::Signal) {
       return x && y &&
              a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
@@ -188,6 +191,7 @@ class Comparison {
   CompareOptions options_;
   std::set<uint64_t> deltas_;  // how far objects of the two runs lie apart
   std::map<uint64_t, uint64_t> unnamed_;
+  std::set<std::pair<uint64_t, uint64_t>> garbage_;  // values of memory that nobody was seen to write, in the two runs
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ enum Flag : uint16_t {
   kPinned = 1 << 8,    // Read, Rmw: the value read is pinned at once (its site uses it in ways we do not model)
   kTainted = 1 << 9,   // the object was written by code that no recorder saw
   kSpin = 1 << 10,     // Lock, Unlock: a spinlock
+  kFresh = 1 << 11,    // External: nobody was seen to write there since the object began; perhaps nobody has
 };
 
 using ExprId = uint32_t;    // index into Trace::exprs; 0 is "no expression" (exprs[0] is a placeholder)

@@ -354,7 +354,7 @@ class Parser {
   uint16_t flags(std::string_view text) {
     static const std::map<std::string, uint16_t, std::less<>> names = {
         {"atomic", kAtomic}, {"try", kTry},       {"timed", kTimed},   {"timeout", kTimeout}, {"spurious", kSpurious}, {"stack", kStack},
-        {"zeroed", kZeroed}, {"serial", kSerial}, {"pinned", kPinned}, {"tainted", kTainted}, {"spin", kSpin}};
+        {"zeroed", kZeroed}, {"serial", kSerial}, {"pinned", kPinned}, {"tainted", kTainted}, {"spin", kSpin}, {"fresh", kFresh}};
     uint16_t out = 0;
     while (!text.empty()) {
       size_t comma = text.find(',');

@@ -31,7 +31,7 @@ std::string hex(const std::vector<uint8_t>& bytes) {
   return out.empty() ? "-" : out;
 }
 
-constexpr const char* kFlagNames[] = {"atomic", "try", "timed", "timeout", "spurious", "stack", "zeroed", "serial", "pinned", "tainted", "spin"};
+constexpr const char* kFlagNames[] = {"atomic", "try", "timed", "timeout", "spurious", "stack", "zeroed", "serial", "pinned", "tainted", "spin", "fresh"};
 constexpr const char* kObjectKinds[] = {"unknown", "global", "heap", "stack", "tls", "sync"};
 
 std::string flag_list(uint16_t flags) {

@@ -56,6 +56,26 @@ TEST_CASE("pointers are compared by what they point to") {
   CHECK(difference->what.find("main a.c:3:1 p: write of p has value") != std::string::npos);
 }
 
+TEST_CASE("what memory held before it was used may differ, and copies of it; not what the program does with it") {
+  auto build = [](uint64_t garbage, uint64_t branch, uint16_t flags) {
+    Builder b;
+    auto x = b.global("x", 4), y = b.global("y", 4);
+    Event external;
+    external.kind = Kind::External;
+    external.addr = x.addr, external.size = 4, external.value = garbage, external.object = x.object, external.variable = x.variable;
+    external.flags = flags;
+    b.trace().events.push_back(external);
+    b.read(0, x, garbage);
+    b.write(0, y, garbage);
+    b.read(0, y, garbage);
+    b.write(0, x, branch);
+    return b.take();
+  };
+  CHECK_FALSE(compared(build(7, 1, kFresh), build(9, 1, kFresh)));
+  CHECK(compared(build(7, 1, kFresh), build(9, 2, kFresh)));
+  CHECK(compared(build(7, 1, 0), build(9, 1, 0)));
+}
+
 TEST_CASE("the first difference is told in source terms") {
   auto build = [](uint64_t value, bool other_thread, bool longer) {
     Builder b;

@@ -510,7 +510,8 @@ void Translator::explain(const Event& read, Live* live) {
       }
     }
   }
-  if (((read.value ^ expected) & known_bits) == 0 && !unseen) return;
+  const bool changed = ((read.value ^ expected) & known_bits) != 0;
+  if (!changed && !unseen) return;
   Event e;
   e.kind = Kind::External;
   e.thread = read.thread;
@@ -519,7 +520,7 @@ void Translator::explain(const Event& read, Live* live) {
   e.value = read.value;
   e.object = read.object;
   e.variable = read.variable;
-  e.flags = trace::kTainted;
+  e.flags = static_cast<uint16_t>(trace::kTainted | (changed ? 0 : trace::kFresh));
   writer_.add_event(e);
   ++externals_;
   if (live) live_.taint(live_.find(read.addr));
