@@ -50,7 +50,15 @@ std::string failure_place(const FoundFailure& f) {
 
 std::string failure_text(const FoundFailure& f) {
   if (f.kind == "assertion failed") return fmt::format("assertion failed{}{}", failure_place(f), f.text.empty() ? "" : ": " + printable(f.text));
-  return printable(f.message) + failure_place(f);
+  // A deadlock says in a line of its own what each thread waits for.
+  const size_t first = std::min(f.message.find('\n'), f.message.size());
+  std::string out = printable(f.message.substr(0, first)) + failure_place(f);
+  for (size_t at = first; at < f.message.size();) {
+    const size_t end = std::min(f.message.find('\n', at + 1), f.message.size());
+    out += "\n    " + printable(f.message.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return out;
 }
 
 std::string ended_text(const LoopResult& result) {
