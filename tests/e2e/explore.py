@@ -140,6 +140,14 @@ def hangs_and_crashes(tools, folder):
     check("signalled" in kinds and kinds & {"hang", "livelock"}, out)
 
 
+def time_is_up(tools, folder):
+    """A run that hangs is cut by the exploration's time, long before its own, and is no finding then."""
+    program = tools.compile(OWN / "hang.c", folder / "hang")
+    out, told = explore(tools, folder, program, "--run-timeout", "200", "--time", "5", code=1, timeout=100)
+    check(told["ended"] == "time" and "the time was up" in out and told["session"]["seconds"] < 60, out)
+    check({f["kind"] for f in told["findings"]} == {"signalled"}, out)
+
+
 def without_inputs_and_branches(tools, folder):
     program = tools.compile(OWN / "plain.c", folder / "plain")
     out, told = explore(tools, folder, program)
@@ -176,5 +184,5 @@ def mistakes(tools, folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run_checks([s1_to_the_end, table_one, s2_to_the_end, killed_and_continued, in_portions, failures, hangs_and_crashes,
+    sys.exit(run_checks([s1_to_the_end, table_one, s2_to_the_end, killed_and_continued, in_portions, failures, hangs_and_crashes, time_is_up,
                          without_inputs_and_branches, threads_left_behind, loops_do_not_hold_it_up, divergence, mistakes], sys.argv))
