@@ -143,7 +143,7 @@ def hangs_and_crashes(tools, folder):
 def time_is_up(tools, folder):
     """A run that hangs is cut by the exploration's time, long before its own, and is no finding then."""
     program = tools.compile(OWN / "hang.c", folder / "hang")
-    out, told = explore(tools, folder, program, "--run-timeout", "200", "--time", "5", code=1, timeout=100)
+    out, told = explore(tools, folder, program, "--run-timeout", "200", "--time", "10", code=1, timeout=100)
     check(told["ended"] == "time" and "the time was up" in out and told["session"]["seconds"] < 60, out)
     check({f["kind"] for f in told["findings"]} == {"signalled"}, out)
 
