@@ -73,18 +73,7 @@ void Checker::expr(ExprId id, const Expr& e) {
 
 ValueStore::Value Checker::evaluate(const Expr& e) {
   if (e.op == Op::Input) return {input_value(names_.inputs(), e.value, e.width).value_or(0), e.width, ValueStore::Known};
-  if (e.op == Op::Opaque) return {e.value & width_mask(e.width), e.width, ValueStore::Known};
-  ValueStore::Value v[3];
-  const ExprId operands[] = {e.a, e.b, e.c};
-  ValueStore::State state = ValueStore::Known;
-  for (int i = 0; i < 3; ++i) {
-    if (!operands[i]) continue;
-    v[i] = values_.get(operands[i]);
-    if (v[i].state == ValueStore::Lost) state = ValueStore::Lost;
-    else if (v[i].state == ValueStore::Pending && state == ValueStore::Known) state = ValueStore::Pending;
-  }
-  if (state != ValueStore::Known) return {0, e.width, state};
-  return {apply(e.op, e.width, v[0].value, v[1].value, v[2].value, v[0].width, v[1].width, e.value), e.width, ValueStore::Known};
+  return values_.apply(e);
 }
 
 void Checker::settle_pending() {

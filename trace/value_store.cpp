@@ -1,5 +1,7 @@
 #include "trace/value_store.h"
 
+#include "trace/eval.h"
+
 #include <unistd.h>
 
 namespace stem::trace {
@@ -35,6 +37,20 @@ ValueStore::Value ValueStore::fetch(uint64_t page, uint64_t at) {
   fetched_.emplace_front(page, std::move(fresh));
   if (fetched_.size() > 8) fetched_.pop_back();
   return fetched_.front().second->at[at];
+}
+
+ValueStore::Value ValueStore::apply(const Expr& e) {
+  if (e.op == Op::Opaque) return {e.value & width_mask(e.width), e.width, Known};
+  Value v[3];
+  const ExprId operands[] = {e.a, e.b, e.c};
+  State state = Known;
+  for (int i = 0; i < 3; ++i) {
+    if (!operands[i]) continue;
+    v[i] = get(operands[i]);
+    if (v[i].state != Known && state != Lost) state = v[i].state;
+  }
+  if (state != Known) return {0, e.width, state};
+  return {trace::apply(e.op, e.width, v[0].value, v[1].value, v[2].value, v[0].width, v[1].width, e.value), e.width, Known};
 }
 
 }  // namespace stem::trace

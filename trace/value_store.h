@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trace/event.h"
+
 namespace stem::trace {
 
 class ValueStore {
@@ -41,6 +43,8 @@ class ValueStore {
   void set(uint64_t id, const Value& value) {
     if (id < count_ && pages_[id / kPage]) pages_[id / kPage]->at[id % kPage] = value;
   }
+  // What an operation gives with the values of its operands; Lost or Pending if one of them is. Not for reads and inputs.
+  Value apply(const Expr& e);
   uint64_t spilled() const { return first_in_memory_ * kPage; }
 
  private:

@@ -21,8 +21,6 @@ class ValueStream {
   ValueStore::Value value(ExprId id) { return values_.get(id); }
 
  private:
-  ValueStore::Value evaluate(const Expr& expr);
-
   ValueStore values_;
   std::vector<std::pair<ExprId, Expr>> pending_;
 };
