@@ -1,5 +1,6 @@
 #include "trace/model.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "trace/eval.h"
@@ -53,7 +54,37 @@ bool calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& 
   return false;
 }
 
+template <typename Number, typename Bits>
+size_t calculate_bits(unsigned formula, const uint64_t* const from[3], uint64_t* values, size_t n) {
+  bool number = true;
+  auto all = [&](auto of) {
+    for (size_t i = 0; i < n; ++i) {
+      const Number result = of(std::bit_cast<Number>(static_cast<Bits>(from[0][i])), std::bit_cast<Number>(static_cast<Bits>(from[1][i])),
+                               std::bit_cast<Number>(static_cast<Bits>(from[2][i])));
+      number &= result == result;
+      values[i] = std::bit_cast<Bits>(result);
+    }
+  };
+  // The usual ones without asking which it is at every number.
+  if (formula == kSubMul) all([](Number x, Number y, Number z) { return x - y * z; });
+  else if (formula == kAddMul) all([](Number x, Number y, Number z) { return x + y * z; });
+  else all([formula](Number x, Number y, Number z) { return calculate(formula, x, y, z); });
+  if (number) return n;
+  for (size_t i = 0; i < n; ++i) {
+    const Number result = std::bit_cast<Number>(static_cast<Bits>(values[i]));
+    if (result != result) return i;
+  }
+  return n;
+}
+
 }  // namespace
+
+size_t Model::calculate_column(unsigned formula, unsigned size, const uint64_t* const from[3], uint64_t* values, size_t n) {
+  if (formula == kCopy) return std::copy_n(from[0], n, values), n;
+  if (size == 8) return calculate_bits<double, uint64_t>(formula, from, values, n);
+  if (size == 4) return calculate_bits<float, uint32_t>(formula, from, values, n);
+  return 0;
+}
 
 bool Model::by_formula(const State& state, unsigned size, uint64_t& value) const {
   uint64_t from[3];

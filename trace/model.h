@@ -107,10 +107,13 @@ class Model {
     uint16_t reads[kReads] = {};  // states of its last reads, all different; the one that came first goes first
     uint32_t read_count = 0;
     uint32_t hash = 0;
+    static uint32_t hash_of(uint32_t last, uint32_t before, uint32_t first) {
+      static_assert(kContexts == 1 << 14);
+      return (last * 0x9e3779b1u ^ (before * 0x85ebca6bu + first) * 0xc2b2ae35u) >> 18;
+    }
     void push(uint32_t shape) {
       last[2] = last[1], last[1] = last[0], last[0] = shape;
-      hash = (last[0] * 0x9e3779b1u ^ (last[1] * 0x85ebca6bu + last[2]) * 0xc2b2ae35u) >> 18;
-      static_assert(kContexts == 1 << 14);
+      hash = hash_of(last[0], last[1], last[2]);
     }
     bool same_shapes(const Context& other) const {
       return last[0] == other.last[0] && last[1] == other.last[1] && last[2] == other.last[2];
@@ -137,21 +140,27 @@ class Model {
     return code ? code - 1 : shape_count();
   }
   Template& current_template(uint32_t code) {
-    return templates_[(context_->hash ^ code * 0x9e3779b1u) & (kContexts - 1)];
+    return template_at(context_->hash, code);
   }
   const Context& context() const { return *context_; }
-  // Is what comes next predicted to be these shapes, over and over?
-  bool predicts_round(const uint32_t* codes, size_t period) const {
-    Context at = *context_;
-    for (size_t i = 0; i < period + 3; ++i) {  // from the fourth on the context holds nothing older
-      if (successors_[at.hash] != codes[i % period] + 1) return false;
-      at.push(codes[i % period]);
-    }
-    return true;
-  }
   void followed_by(uint32_t code) {
-    successors_[context_->hash] = code + 1;
+    if (successors_[context_->hash] != code + 1) set_prediction(context_->hash, code);
     context_->push(code);
+  }
+  // The same for another context than the present one, by its hash.
+  bool predicts(uint32_t hash, uint32_t code) const { return successors_[hash] == code + 1; }
+  void set_prediction(uint32_t hash, uint32_t code) {
+    successors_[hash] = code + 1;
+    changed_[changes_++ % kChanged] = static_cast<uint16_t>(hash);
+  }
+  Template& template_at(uint32_t hash, uint32_t code) { return templates_[(hash ^ code * 0x9e3779b1u) & (kContexts - 1)]; }
+  uint64_t changes() const { return changes_; }  // of what follows what
+  // Were all changes since then in other contexts than these (a bit for each hash modulo 64)?
+  bool changed_only_outside(uint64_t since, uint64_t contexts) const {
+    if (changes_ - since > kChanged) return false;
+    for (; since != changes_; ++since)
+      if (contexts >> (changed_[since % kChanged] & 63) & 1) return false;
+    return true;
   }
   void followed_as_predicted(uint32_t code) { context_->push(code); }
 
@@ -195,11 +204,21 @@ class Model {
   }
   void add_value(unsigned width, uint64_t value, bool known) { push_recent(width, value, known); }  // of whatever expression
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
+  // Many at once: the value of one that comes after the present ones, all of them before any is counted.
+  void set_value(ExprId id, unsigned width, uint64_t value) {
+    recent_[id & (kRecent - 1)] = {value, static_cast<uint8_t>(width), true};
+  }
+  void count_exprs(uint32_t n) { next_expr_ += n; }
   // Gives the value of an expression if it is recent and known.
   bool recent(ExprId id, uint64_t& value) const {
+    unsigned width;
+    return recent(id, value, width);
+  }
+  bool recent(ExprId id, uint64_t& value, unsigned& width) const {
     if (id == 0 || next_expr_ - id > kRecent || id >= next_expr_) return false;
     const Recent& r = recent_[id & (kRecent - 1)];
     value = r.value;
+    width = r.width;
     return r.known;
   }
 
@@ -211,6 +230,8 @@ class Model {
     if (state.formula && kind == Kind::Write && by_formula(state, size, value)) return value;
     return state.value + state.value_stride;
   }
+  // What a formula gives for n values of each of the reads it takes, as far as it gives any; how many.
+  static size_t calculate_column(unsigned formula, unsigned size, const uint64_t* const from[3], uint64_t* values, size_t n);
   // After an event: what memory holds now.
   void remember(const Event& e) {
     if ((e.kind == Kind::Write || e.kind == Kind::Read || e.kind == Kind::External) && e.size) {
@@ -247,6 +268,9 @@ class Model {
   std::vector<Context> contexts_;
   Context* context_ = contexts_.data();
   ThreadId thread_ = 0;
+  static constexpr unsigned kChanged = 32;
+  uint64_t changes_ = 0;
+  uint16_t changed_[kChanged] = {};
   ExprId next_expr_ = 1;
   Shadow shadow_{16384};
 };

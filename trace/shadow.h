@@ -44,6 +44,10 @@ class Shadow {
     mark(*page, at, size);
   }
 
+  // The bytes themselves, where they lie in one page that is there; `known`: all of them are. Else nothing.
+  uint8_t* at(uint64_t addr, uint64_t size, bool known);
+  void mark(uint64_t addr, uint64_t size);  // bytes that at() gave are known now
+
   // Bytes of a new object: unknown, or zero.
   void forget(uint64_t addr, uint64_t size, bool zero = false);
 
@@ -57,6 +61,8 @@ class Shadow {
     uint64_t known[65];  // a bit for each byte
   };
 
+  // So many bits from there on in a word.
+  static uint64_t mask_of(uint64_t from, uint64_t count) { return (count >= 64 ? ~0ull : (1ull << count) - 1) << from; }
   static uint64_t mask(unsigned size) { return size >= 8 ? ~0ull : (1ull << (8 * size)) - 1; }
   static uint8_t known(const Page& page, unsigned at, unsigned size) {
     unsigned word = at >> 6, bit = at & 63;

@@ -10,6 +10,7 @@
 
 #include "trace/column.h"
 #include "trace/format.h"
+#include "trace/columns.h"
 #include "util/error.h"
 
 namespace stem::trace {
@@ -317,74 +318,11 @@ uint64_t Writer::add_event(const Event& e) {
   model_.followed_by(code);
   last_code_ = code;
   lanes_[lane_of_[model_.state_index(code)]].raw = 0;  // whatever was known of the state's last event
+  ++added_;
   ++events_;
   item_done();
   if (columns[kTables].size() > kMaxTables / 4) flush();
   return events_ - 1;
-}
-
-size_t Writer::repeat_loop(const stem_rec* first, size_t available, size_t period) {
-  struct Step {
-    const Lane* lane;
-    Model::State* state;
-    uint64_t head;  // kind and aux
-    uint32_t site;
-    unsigned size;
-    bool writes;
-  } steps[kMostPeriod];
-  if (period == 0 || period > kMostPeriod) return 0;
-  uint32_t codes[kMostPeriod];
-  const ThreadId thread = model_.thread();
-  for (size_t i = 0; i < period; ++i) {
-    const stem_rec& r = *(first - period + i);
-    const uint64_t key = r.head >> 48 | static_cast<uint64_t>(r.site) << 16;
-    const Lane& lane = lanes_[lane_index(key, thread)];
-    Model::State& s = model_.state_at(lane.state);
-    const bool writes = (r.head >> 48 & 0xff) == STEM_KIND_Write;
-    if (lane.raw != key || lane.thread != thread || *lane.stamp_at != lane.stamp || s.expr != 0 || (!writes && !s.listed)) return 0;
-    steps[i] = {&lane, &s, r.head >> 48, r.site, static_cast<unsigned>(r.head >> 56 & 0xf), writes};
-    codes[i] = lane.code;
-  }
-  if (!model_.predicts_round(codes, period)) return 0;
-  size_t done = 0;
-  for (size_t i = 0; done < available; ++done, i = i + 1 == period ? 0 : i + 1) {
-    const stem_rec& r = first[done];
-    const Step& step = steps[i];
-    const uint64_t addr = r.head & 0xffffffffffffull;
-    if (r.head >> 48 != step.head || r.site != step.site || r.expr != 0 || addr - step.lane->first >= step.lane->length) break;
-    Model::State& s = *step.state;
-    const uint64_t value = r.value & width_mask(8 * step.size);
-    uint8_t control = 0xff;
-    if (!step.writes) {
-      const Shadow::Seen seen = model_.shadow().get(addr, step.size);
-      if (seen.value != value || seen.known != (1u << step.size) - 1) break;
-      s.failures = 0;
-    } else {
-      const uint64_t predicted = model_.predict_value(s, Kind::Write, step.size, addr, 0);
-      if (value != predicted) {
-        control &= static_cast<uint8_t>(~kHitValue);
-        put(kValue, zigzag(value - predicted));
-        model_.learn_formula(s, step.size, value);
-      } else {
-        s.failures = 0;
-      }
-      model_.shadow().set(addr, step.size, value);
-    }
-    const uint64_t offset = addr - step.lane->base, moved = offset - s.offset;
-    if (moved != s.stride) {
-      control &= static_cast<uint8_t>(~kHitOffset);
-      put(kOffset, zigzag(moved));
-      s.stride = moved;
-    }
-    s.offset = offset;
-    s.value_stride = value - s.value;
-    s.value = value;
-    put_control(control);
-    ++events_;
-    item_done();
-  }
-  for (size_t last = done < 3 ? 0 : done - 3; last < done; ++last) model_.followed_as_predicted(codes[last % period]);
-  return done;
 }
 
 void Writer::put_miss(uint8_t control) {

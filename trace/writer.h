@@ -13,7 +13,9 @@
 #include "trace/format.h"
 #include "trace/model.h"
 #include "trace/object_store.h"
+#include "trace/path.h"
 #include "trace/raw.h"
+#include "trace/recorded_ids.h"
 
 namespace stem::trace {
 
@@ -69,11 +71,14 @@ class Writer {
   bool repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
               bool leaf);
 
-  // The same for a loop of plain reads and writes (no leaf, no expression), given as a recorder's records: those from `first` on
-  // that repeat the `period` records before it, which have all been added by repeat(). Stops where that is no longer so; gives how
-  // many were added. Nothing is looked up but memory.
-  static constexpr size_t kMostPeriod = 8;
-  size_t repeat_loop(const stem_rec* first, size_t available, size_t period);
+  // The same for records that come as those of a path (trace/path.h), from its step `at` on; gives how many were added. Stops
+  // where one is different, and before a kRounds step: whoever adds those rounds goes on after it (`at` is moved past it).
+  size_t follow(Path& path, const stem_rec* first, const stem_rec* end, IdRuns& ids, Constants& constants);
+  // For whoever learns a path: the shape of a record that was just added and is a step but for that. False: it has none that
+  // could be followed.
+  bool complete(Path::Step& step, ThreadId thread) const;
+  // All steps are there. False: the path cannot be followed.
+  bool complete(Path& path) const;
 
   void flush();  // ends the block: what was added so far can be read after a kill
   void finish(Outcome outcome, int exit_code);
@@ -96,6 +101,30 @@ class Writer {
   }
   [[noreturn]] static void refuse_expr();
   void put_operand(Model::Operand& operand, ExprId next, ExprId actual, uint8_t hit, uint8_t& control);
+  bool put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr, uint8_t& control);
+  void put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control);
+  void put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given, uint8_t control);
+  void look_up(Path& path);
+  bool is_up_to_date(Path& path) const;
+  // Many rounds at once (writer_columns.cpp); how many were added. The others find for how many rounds all goes on as before,
+  // 0 if not for enough of them.
+  size_t take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants);
+  struct Columns;
+  size_t match_records(const Path& path, const stem_rec* first, size_t n);
+  size_t match_reads(const Path& path, size_t n);
+  size_t match_expr(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids, const Constants& constants);
+  size_t match_event(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids);
+  size_t match_operand(const Path& path, size_t j, const stem_rec* first, uint32_t stem_rec::*field, size_t n, const IdRuns& ids, bool fixed);
+  size_t match_formula(const Path& path, size_t j, size_t n);
+  bool displaces(const Path& path, const Path::Step& step, uint64_t value, const Constants& constants) const;
+  void put_misses(Path& path, uint32_t n);
+  void add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants);
+  template <bool leading>
+  bool follow_expr(Path::Step& step, const stem_rec& r, IdRuns& ids, Constants& constants);
+  template <bool leading>
+  bool follow_event(Path::Step& step, const stem_rec& r, IdRuns& ids);
+  template <bool leading>
+  uint8_t follow_shape(uint32_t code, uint32_t hash, bool& predicted);
   void put_miss(uint8_t control);
   void put(int column, uint64_t value);
   void item_done() {
@@ -109,6 +138,7 @@ class Writer {
   int fd_ = -1;
   uint64_t bytes_ = 0, events_ = 0, block_first_event_ = 0;
   uint64_t written_events_ = 0;
+  uint64_t added_ = 1;             // events by add_event()
   uint32_t items_ = 0, hits_ = 0;  // hits_: since the last control byte
   uint32_t last_code_ = 0;
   uint32_t sites_ = 1, threads_ = 0, variables_ = 0, nondets_ = 0;
@@ -138,6 +168,7 @@ class Writer {
   std::vector<uint16_t> lane_of_ = std::vector<uint16_t>(Model::kStates);  // of each state, if it has one
   uint32_t op_codes_[64][65] = {};                                          // 1 + shape of an operation and its width
   std::unique_ptr<Encoder> encoder_;
+  std::unique_ptr<Columns> columns_;
 };
 
 inline void Writer::can_repeat(uint64_t key, uint64_t base, uint64_t first, uint64_t length, const uint64_t* stamp) {
@@ -146,36 +177,29 @@ inline void Writer::can_repeat(uint64_t key, uint64_t base, uint64_t first, uint
   lanes_[index] = {key, first, length, base, stamp, *stamp, last_code_, state, model_.thread()};
 }
 
-inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value,
-                           ExprId expr, bool leaf) {
-  const Lane& lane = lanes_[lane_index(key, thread)];
-  if (lane.raw != key || lane.thread != thread || thread != model_.thread() || addr - lane.first >= lane.length ||
-      *lane.stamp_at != lane.stamp)
-    return false;
-  const uint32_t code = lane.code, index = lane.state;
-  Model::State& s = model_.state_at(index);
-  uint8_t control = 0xff;
+// False, and nothing is added: a read that memory does not explain.
+inline bool Writer::put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
+                              uint8_t& control) {
   if (kind == Kind::Read) {
     Shadow::Seen seen = model_.shadow().get(addr, size);
     if (seen.value != value || seen.known != (1u << size) - 1) return false;
     s.failures = 0;
+    return true;
+  }
+  uint64_t predicted = model_.predict_value(s, kind, size, addr, expr);
+  if (value != predicted) {
+    control &= static_cast<uint8_t>(~kHitValue);
+    put(kValue, zigzag(value - predicted));
+    if (kind == Kind::Write && expr == 0) model_.learn_formula(s, size, value);
   } else {
-    uint64_t predicted = model_.predict_value(s, kind, size, addr, expr);
-    if (value != predicted) {
-      control &= static_cast<uint8_t>(~kHitValue);
-      put(kValue, zigzag(value - predicted));
-      if (kind == Kind::Write && expr == 0) model_.learn_formula(s, size, value);
-    } else {
-      s.failures = 0;
-    }
-    if (kind == Kind::Write) model_.shadow().set(addr, size, value);
+    s.failures = 0;
   }
-  const bool predicted_shape = model_.predicted_shape() == code;
-  if (!predicted_shape) {
-    control &= static_cast<uint8_t>(~kHitShape);
-    put(kShape, code);
-  }
-  const uint64_t offset = addr - lane.base, moved = offset - s.offset;
+  if (kind == Kind::Write) model_.shadow().set(addr, size, value);
+  return true;
+}
+
+inline void Writer::put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control) {
+  const uint64_t moved = offset - s.offset;
   if (moved != s.stride) {
     control &= static_cast<uint8_t>(~kHitOffset);
     put(kOffset, zigzag(moved));
@@ -190,6 +214,24 @@ inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned si
   }
   s.value_stride = value - s.value;
   s.value = value;
+}
+
+inline bool Writer::repeat(uint64_t key, ThreadId thread, Kind kind, unsigned size, uint64_t addr, uint64_t value,
+                           ExprId expr, bool leaf) {
+  const Lane& lane = lanes_[lane_index(key, thread)];
+  if (lane.raw != key || lane.thread != thread || thread != model_.thread() || addr - lane.first >= lane.length ||
+      *lane.stamp_at != lane.stamp)
+    return false;
+  const uint32_t code = lane.code, index = lane.state;
+  Model::State& s = model_.state_at(index);
+  uint8_t control = 0xff;
+  if (!put_value(s, kind, size, addr, value, expr, control)) return false;
+  const bool predicted_shape = model_.predicted_shape() == code;
+  if (!predicted_shape) {
+    control &= static_cast<uint8_t>(~kHitShape);
+    put(kShape, code);
+  }
+  put_place(s, addr - lane.base, value, expr, control);
   put_control(control);
   if (kind == Kind::Read) model_.note_read(index);
   if (leaf) model_.add_leaf(8u * size, value);
@@ -210,6 +252,22 @@ inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId act
   }
 }
 
+inline void Writer::put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given,
+                                 uint8_t control) {
+  const ExprId next = model_.next_expr();
+  put_operand(t.operand[0], next, a, kHitA, control);
+  put_operand(t.operand[1], next, b, kHitB, control);
+  put_operand(t.operand[2], next, c, kHitC, control);
+  const uint64_t value = op == Op::Read ? given - events_ : given;
+  if (t.value != value) {
+    control &= static_cast<uint8_t>(~kHitValue);
+    put(kConstant, zigzag(value - t.value));
+    t.value = value;
+  }
+  put_control(control);
+  model_.add_expr(op, width, a, b, c, given);
+}
+
 inline ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
   const ExprId next = model_.next_expr();
   if (width - 1 >= 64 || a >= next || b >= next || c >= next || next == UINT32_MAX) refuse_expr();
@@ -223,18 +281,7 @@ inline ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId
     put_shape(guess, Shape::of(op, width), control, code);
     known = code + 1;
   }
-  Model::Template& t = model_.current_template(code);
-  put_operand(t.operand[0], next, a, kHitA, control);
-  put_operand(t.operand[1], next, b, kHitB, control);
-  put_operand(t.operand[2], next, c, kHitC, control);
-  const uint64_t value = op == Op::Read ? given - events_ : given;
-  if (t.value != value) {
-    control &= static_cast<uint8_t>(~kHitValue);
-    put(kConstant, zigzag(value - t.value));
-    t.value = value;
-  }
-  put_control(control);
-  model_.add_expr(op, width, a, b, c, given);
+  put_operands(model_.current_template(code), op, width, a, b, c, given, control);
   if (predicted) model_.followed_as_predicted(code);
   else model_.followed_by(code);
   item_done();

@@ -6,6 +6,7 @@
 #include "trace/eval.h"
 #include "trace/meta_json.h"
 #include "trace/site_record.h"
+#include "tracer/launch/collect/record_fields.h"
 #include "util/error.h"
 
 namespace stem::collect {
@@ -20,32 +21,10 @@ constexpr unsigned kKinds = 0
 #define STEM_EVENT(Name, text, visible) +1
 #include "trace/events.def"
     ;
-constexpr int kArity[] = {
-#define STEM_OP(Name, text, arity) arity,
-#include "trace/ops.def"
-};
 constexpr uint64_t kMaxBlob = 1ull << 30;
 constexpr uint32_t kMaxThreads = 1u << 20;
 
-unsigned kind_of(const stem_rec& r) { return r.head >> 48 & 0xff; }
-unsigned aux_of(const stem_rec& r) { return static_cast<unsigned>(r.head >> 56); }
-uint64_t addr_of(const stem_rec& r) { return r.head & 0xffffffffffffull; }
-// Kind, aux and site.
-uint64_t key_of(const stem_rec& r) { return r.head >> 48 | static_cast<uint64_t>(r.site) << 16; }
-
 }  // namespace
-
-trace::ExprId IdRuns::search(uint32_t local) const {
-  if (local == 0 || local >= next_) return 0;
-  // Mostly one of the last few.
-  for (size_t i = runs_.size(), tries = 8; i > 0 && tries > 0; --i, --tries) {
-    if (local >= runs_[i - 1].first) return runs_[i - 1].second + (local - runs_[i - 1].first);
-  }
-  auto after =
-      std::upper_bound(runs_.begin(), runs_.end(), local, [](uint32_t v, const auto& run) { return v < run.first; });
-  const auto& run = *std::prev(after);
-  return run.second + (local - run.first);
-}
 
 void Translator::select(uint32_t thread) {
   if (thread >= kMaxThreads) return spoil();
@@ -57,12 +36,11 @@ void Translator::select(uint32_t thread) {
 
 inline trace::ExprId Translator::constant(unsigned width, uint64_t value) {
   value &= trace::width_mask(width);
-  Constant& c = constants_[(value * 0x9e3779b97f4a7c15ull + width) >> 52];
-  // One that is no longer recent predicts nothing: better a new one.
-  if (c.id && c.width == width && c.value == value && writer_.next_expr() - c.id < trace::Model::kRecent / 2)
-    return c.id;
-  c = {value, width, writer_.add_expr({trace::Op::Const, static_cast<uint8_t>(width), 0, 0, 0, value})};
-  return c.id;
+  const trace::ExprId next = writer_.next_expr();
+  if (const trace::ExprId found = constants_.find(width, value, next)) return found;
+  writer_.add_expr(trace::Op::Const, width, 0, 0, 0, value);
+  constants_.add(width, value, next);
+  return next;
 }
 
 inline trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_t value) {
@@ -75,55 +53,47 @@ inline trace::ExprId Translator::operand(uint32_t local, unsigned width, uint64_
 void Translator::expression(const stem_rec& r) {
   Thread& t = *thread_;
   const unsigned op_number = aux_of(r);
-  const uint64_t bits = addr_of(r);
-  const unsigned width = bits & 0xff, low = bits >> 16 & 0xff;
-  unsigned operand_width = bits >> 8 & 0xff;
-  if (op_number >= STEM_OP_COUNT || width - 1 >= 64) return spoil();
-  if (operand_width - 1 >= 64) operand_width = width;
-  const auto op = static_cast<trace::Op>(op_number);
+  if (op_number >= STEM_OP_COUNT) return spoil();
+  const ExprFields f(r);
+  if (f.width - 1 >= 64) return spoil();
   trace::ExprId a = 0, b = 0, c = 0;
   uint64_t value = 0;
-  switch (kArity[op_number]) {
+  switch (arity_of(op_number)) {
     case 0:
       value = r.value;
-      if (op == trace::Op::Read) return spoil();  // leaves come with their events
-      if (op == trace::Op::Const) value &= trace::width_mask(width);
-      if (op == trace::Op::Input) {
+      if (f.op == trace::Op::Read) return spoil();  // leaves come with their events
+      if (f.op == trace::Op::Const) value &= trace::width_mask(f.width);
+      if (f.op == trace::Op::Input) {
         auto found = inputs_.find(r.value >> 32);
         if (found == inputs_.end()) return spoil();
         value = static_cast<uint64_t>(found->second) << 32 | (r.value & 0xffffffffu);
       }
       break;
     case 1:
-      a = operand(r.expr, operand_width, r.value);
-      if (op == trace::Op::Extract) value = low;
+      a = operand(r.expr, f.first_width(), r.value);
+      if (f.op == trace::Op::Extract) value = f.low;
       break;
     case 2:
-      if (op == trace::Op::Opaque) {
+      if (f.op == trace::Op::Opaque) {
         a = t.ids.find(r.expr);
         b = t.ids.find(r.site);
-        value = r.value & trace::width_mask(width);
+        value = r.value & trace::width_mask(f.width);
         if (!a && !b) return spoil();
-      } else if (op == trace::Op::Concat) {
-        a = operand(r.expr, width > operand_width ? width - operand_width : 1, r.value);
-        b = operand(r.site, operand_width, r.value);
       } else {
-        const bool compares = width == 1 && op >= trace::Op::Eq && op <= trace::Op::Sle;
-        const unsigned w = compares ? operand_width : width;
-        a = operand(r.expr, w, r.value);
-        b = operand(r.site, w, r.value);
+        a = operand(r.expr, f.first_width(), r.value);
+        b = operand(r.site, f.second_width(), r.value);
       }
       break;
     case 3:
       a = operand(r.expr, 1, r.value);
-      b = operand(r.site, width, r.value);
-      c = t.has_third ? operand(t.third_id, width, t.third_value) : 0;
+      b = operand(r.site, f.width, r.value);
+      c = t.has_third ? operand(t.third_id, f.width, t.third_value) : 0;
       if (!c) spoil();
       break;
   }
   t.has_third = false;
   if (broken_) return;
-  t.ids.add(writer_.add_expr(op, width, a, b, c, value));
+  t.ids.add(writer_.add_expr(f.op, f.width, a, b, c, value));
 }
 
 // The expressions of a loop that only computed. Constants are looked up once in a while, not in every round.
@@ -223,48 +193,27 @@ void Translator::can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, 
   writer_.can_repeat(field ? key : key ^ static_cast<uint64_t>(r.expr) << 48, live.base, first, length, &live.stamp);
 }
 
-// The records of a loop that reads and writes, from its second round on; gives how many were used. 0: it is none.
-size_t Translator::loop(const stem_rec* begin, const stem_rec* end) {
-  const auto most = static_cast<size_t>(end - begin);
-  for (size_t period = 1; period <= trace::Writer::kMostPeriod && 3 * period <= most; ++period) {
-    if (key_of(begin[period]) != key_of(begin[0])) continue;
-    size_t same = 0;
-    for (; same < period; ++same) {
-      const stem_rec& r = begin[same];
-      const unsigned kind = kind_of(r);
-      if ((kind != STEM_KIND_Read && kind != STEM_KIND_Write) || aux_of(r) & STEM_AUX_LEAF || r.expr || key_of(r) != key_of(begin[same + period]) ||
-          key_of(r) != key_of(begin[same + 2 * period]))
-        break;
-    }
-    if (same < period) continue;
-    for (size_t i = 0; i < period; ++i)
-      if (!again(begin[i], kind_of(begin[i]))) return i;
-    return period + writer_.repeat_loop(begin + period, most - period, period);
-  }
-  return 0;
-}
-
 void Translator::records(const stem_rec* begin, const stem_rec* end) {
-  const stem_rec* look = begin;  // for a loop, from here on
+  for (const char* p = reinterpret_cast<const char*>(begin); p < reinterpret_cast<const char*>(end); p += 64) __builtin_prefetch(p);
   for (const stem_rec* r = begin; r != end && !broken_; ++r) {
     const Thread& t = *thread_;
     const unsigned kind = kind_of(*r);
     if (t.blob_left == 0 && t.wait == Wait::None) {
-      if (kind == STEM_RAW_Expr) {
-        expression(*r);
-        continue;
-      }
-      if (kind == STEM_KIND_Read && r >= look) {
-        if (const size_t used = loop(r, end)) {
+      if (kind == STEM_KIND_Read || kind == STEM_KIND_Lock) {
+        if (const size_t used = along_path(begin, r, end)) {
           r += used - 1;
           continue;
         }
-        look = r + 4;
       }
-      if (again(*r, kind)) continue;
+      const trace::ExprId before = writer_.next_expr();
+      if (kind == STEM_RAW_Expr) expression(*r);
+      else if (!again(*r, kind)) record(*r);
+      if (learning_) learn(*r, before);
+      continue;
     }
     record(*r);
   }
+  learning_ = nullptr;
 }
 
 void Translator::record(const stem_rec& r) {

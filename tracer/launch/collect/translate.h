@@ -6,8 +6,7 @@
 // object is tainted from then on. This happens here, where the memory's last values are at hand for the file's
 // predictions.
 //
-// Expression ids. Recorders count them per thread, the file counts them over all threads. The map from one to the other
-// is kept as runs of consecutive ids, so it grows with thread switches and new constants, not with expressions.
+// Loops. Records that come round again take a short cut (paths.cpp).
 #pragma once
 
 #include <deque>
@@ -22,35 +21,6 @@
 #include "tracer/launch/collect/objects.h"
 
 namespace stem::collect {
-
-// Thread-local expression ids -> ids in the file.
-class IdRuns {
- public:
-  void add(trace::ExprId id) {
-    uint32_t local = next_++;
-    if (id - local == last_shift_ && !runs_.empty()) return;
-    last_first_ = local;
-    last_shift_ = id - local;
-    runs_.emplace_back(local, id);
-  }
-  void add(trace::ExprId first, uint32_t count) {  // that follow one another
-    if (count == 0) return;
-    add(first);
-    next_ += count - 1;
-  }
-  // 0 if there is no such id.
-  trace::ExprId find(uint32_t local) const {
-    if (local >= last_first_ && local < next_) return local + last_shift_;
-    return search(local);
-  }
-
- private:
-  trace::ExprId search(uint32_t local) const;
-
-  uint32_t next_ = 1;
-  uint32_t last_first_ = 1, last_shift_ = 0;  // of the last run
-  std::vector<std::pair<uint32_t, trace::ExprId>> runs_;
-};
 
 class Translator {
  public:
@@ -78,7 +48,7 @@ class Translator {
   struct Thread {
     trace::ThreadId id = trace::kNone;
     std::string path;
-    IdRuns ids;
+    trace::IdRuns ids;
     Wait wait = Wait::None;  // `event` is to be written once this has come
     trace::Event event;
     std::string name;        // of the input or nondet under way
@@ -94,7 +64,10 @@ class Translator {
 
   void record(const stem_rec& r);
   bool again(const stem_rec& r, unsigned kind);
-  size_t loop(const stem_rec* begin, const stem_rec* end);
+  size_t along_path(const stem_rec* begin, const stem_rec* at, const stem_rec* end);
+  size_t go_on(trace::Path& path, const stem_rec* first, const stem_rec* end);
+  bool can_learn(const stem_rec& r) const;
+  void learn(const stem_rec& r, trace::ExprId before);
   void can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, bool field);
   void memory(const stem_rec& r, trace::Kind kind);
   void other(const stem_rec& r, trace::Kind kind);
@@ -150,18 +123,17 @@ class Translator {
   std::unordered_map<std::string, uint64_t> ordinals_;
   std::unordered_map<std::string, std::string> global_files_;  // identity of a global -> where it was defined
   std::unordered_map<uint64_t, std::string> functions_;        // by return address
-  struct Constant {
-    uint64_t value = 0;
-    uint32_t width = 0;
-    trace::ExprId id = 0;
-  };
-  std::vector<Constant> constants_ = std::vector<Constant>(1 << 12);
+  trace::Constants constants_;
   struct Round {  // of a loop that only computes
     std::vector<trace::Writer::RoundNode> nodes;
     std::vector<uint64_t> constants;  // of each node
     uint32_t result = 0;
   };
   std::vector<Round> rounds_;
+  std::vector<trace::Path> loops_ = std::vector<trace::Path>(256);
+  std::vector<const stem_rec*> seen_ = std::vector<const stem_rec*>(1024);  // by key: where such a record was seen last
+  trace::Path* learning_ = nullptr;
+  size_t learn_left_ = 0;
   std::unordered_map<uint64_t, uint32_t> inputs_;  // the recorder's number -> ours
   std::vector<uint32_t> ended_;
   std::deque<uint32_t> to_drop_;

@@ -1,0 +1,417 @@
+// Many rounds of a path (trace/path.h) at once: each step is looked at over all rounds before the next one is.
+//
+// Round by round an item costs some seventy instructions, most of them to keep the model's state as it goes. Here it is found
+// first for how many rounds everything will be predicted: addresses go on by their strides, what is read is what memory holds or
+// what a step of the path wrote, what is written follows from expressions, from a formula or by its stride. Then
+// the state is set to what it is after the last of them. That is a loop over numbers for each step, a few instructions an item.
+//
+// Nothing is changed before all is known. What does not fit (accesses that overlap in any other way than being the same, a miss of
+// any prediction but that of a new constant's value) is left to the slower way, round by round.
+#include <algorithm>
+#include <cstring>
+
+#include "trace/columns.h"
+
+namespace stem::trace {
+
+namespace {
+
+using Step = Path::Step;
+constexpr uint64_t kAddress = 0xffffffffffffull;
+
+bool is_access(const Step& step) { return step.what == Step::kRead || step.what == Step::kWrite; }
+
+uint64_t load(const uint8_t* at, unsigned size) {
+  uint64_t value = 0;
+  if (size == 8) std::memcpy(&value, at, 8);
+  else if (size == 4) std::memcpy(&value, at, 4);
+  else std::memcpy(&value, at, size);
+  return value;
+}
+
+// Up to the first value that is not the one expected.
+size_t equal(const uint64_t* values, const uint64_t* expected, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (values[i] != expected[i]) return i;
+  return n;
+}
+
+template <typename Of>
+void each(uint64_t* out, const uint64_t* a, const uint64_t* b, size_t n, Of of) {
+  for (size_t i = 0; i < n; ++i) out[i] = of(a[i], b[i]);
+}
+
+// Kept apart for the usual operations: no question which one it is at every number.
+void apply_all(Op op, unsigned width, uint64_t given, const uint64_t* a, unsigned a_width, const uint64_t* b, unsigned b_width, uint64_t* out, size_t n) {
+  const uint64_t mask = width_mask(width);
+  if (op == Op::Add) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x + y) & mask; });
+  else if (op == Op::Sub) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x - y) & mask; });
+  else if (op == Op::Mul) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x * y) & mask; });
+  else if (op == Op::Eq) each(out, a, b, n, [](uint64_t x, uint64_t y) { return uint64_t{x == y}; });
+  else each(out, a, b, n, [&](uint64_t x, uint64_t y) { return apply(op, width, x, y, 0, a_width, b_width, given); });
+}
+
+}  // namespace
+
+// Do the records come as in the path, at addresses that go on by a stride? Fills in the values of events and their places.
+size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) {
+  Columns& c = *columns_;
+  const size_t count = path.steps.size();
+  for (size_t j = 0; j < count && n >= Columns::kLeastRounds; ++j) {
+    const Step& step = path.steps[j];
+    const stem_rec* r = first + j;
+    size_t k = 0;
+    if (step.what == Step::kExpr) {
+      for (; k < n && r->head == step.head; ++k) r += count;
+      n = k;
+      continue;
+    }
+    const Model::State& s = model_.state_at(step.state);
+    const uint64_t address = r->head & kAddress, stride = (r[count].head & kAddress) - address, back = 0 - stride;
+    if (address - step.first >= step.length || (step.what == Step::kRead && (!s.listed || s.expr))) return 0;
+    const auto forward = static_cast<int64_t>(stride);
+    if (forward > 0) n = std::min<size_t>(n, 1 + (step.first + step.length - 1 - address) / stride);
+    if (forward < 0) n = std::min<size_t>(n, 1 + (address - step.first) / back);
+    uint64_t* values = c.values[j].data();
+    values[0] = s.value;
+    const uint64_t mask = is_access(step) ? width_mask(8u * step.size) : ~0ull;
+    for (uint64_t head = step.head << 48 | address; k < n && r->head == head && r->site == step.site; ++k, head += stride, r += count)
+      values[k + 1] = r->value & mask;
+    n = k;
+    if (step.fixed)
+      for (k = 0, r = first + j; k < n; ++k, r += count)
+        if (r->expr != step.expr) n = k;
+    c.places[j] = {address, stride, 0, 0};
+    if (!is_access(step)) continue;
+    // In one page, and that is there.
+    const uint64_t in_page = address & 4095;
+    if (in_page + step.size > 4096 || !model_.shadow().at(address, step.size, false)) return 0;
+    if (forward > 0) n = std::min<size_t>(n, 1 + (4096 - step.size - in_page) / stride);
+    if (forward < 0) n = std::min<size_t>(n, 1 + in_page / back);
+  }
+  return n;
+}
+
+// What was read is what memory holds, or what the path's last write there wrote.
+size_t Writer::match_reads(const Path& path, size_t n) {
+  Columns& c = *columns_;
+  const size_t count = path.steps.size();
+  for (size_t j = 0; j < count; ++j) {
+    if (!is_access(path.steps[j])) continue;
+    auto& place = c.places[j];
+    const uint64_t last = place.first + (n - 1) * place.stride;
+    place.low = std::min(place.first, last), place.high = std::max(place.first, last) + path.steps[j].size;
+  }
+  for (size_t j = 0; j < count && n; ++j) {
+    const Step& step = path.steps[j];
+    if (!is_access(step)) continue;
+    const auto& place = c.places[j];
+    size_t before = count, after = count;  // the last write there before it in its round; the last one after it
+    for (size_t w = 0; w < count; ++w) {
+      const auto& other = c.places[w];
+      if (path.steps[w].what != Step::kWrite || w == j || place.low >= other.high || other.low >= place.high) continue;
+      const uint64_t distance = static_cast<int64_t>(place.stride) < 0 ? 0 - place.stride : place.stride;
+      if (place.first != other.first || place.stride != other.stride || step.size != path.steps[w].size) return 0;
+      if (distance != 0 && distance < step.size) return 0;
+      (w < j ? before : after) = w;
+    }
+    if (step.what == Step::kWrite) continue;
+    const uint64_t* values = c.values[j].data() + 1;
+    if (before < count) {
+      n = equal(values, c.values[before].data() + 1, n);
+      continue;
+    }
+    const uint8_t* bytes;
+    size_t k = 0;
+    if (place.stride == 0) {
+      bytes = model_.shadow().at(place.first, step.size, true);
+      if (!bytes || load(bytes, step.size) != values[0]) return 0;
+      if (after < count) k = 1 + equal(values + 1, c.values[after].data() + 1, n - 1);
+      else
+        for (k = 1; k < n && values[k] == values[0];) ++k;
+    } else if (place.stride == step.size && (bytes = model_.shadow().at(place.low, n * step.size, true))) {
+      if (step.size == 8)
+        while (k < n && load(bytes + 8 * k, 8) == values[k]) ++k;
+      else
+        while (k < n && load(bytes + k * step.size, step.size) == values[k]) ++k;
+    } else {
+      for (; k < n; ++k) {
+        const Shadow::Seen seen = model_.shadow().get(place.first + k * place.stride, step.size);
+        if (seen.value != values[k] || seen.known != (1u << step.size) - 1) break;
+      }
+    }
+    n = k;
+  }
+  return n;
+}
+
+// An operand that a step's records name: an expression of the same round or of the round before, or (fixed) one of before them all.
+// Goes to the first or second operand of the step's expression.
+size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, uint32_t stem_rec::*field, size_t n, const IdRuns& ids, bool fixed) {
+  Columns& c = *columns_;
+  const size_t count = path.steps.size();
+  const Step& step = path.steps[j];
+  const bool is_first = field == &stem_rec::expr;
+  Columns::Operand& out = is_first ? c.expressions[j].a : c.expressions[j].b;
+  const stem_rec* r = first + j;
+  const uint32_t id = r->*field, more = fixed ? 0 : path.locals, local = ids.next();
+  size_t k = 1;
+  for (const stem_rec* other = r + count; k < n && other->*field == id + static_cast<uint32_t>(k) * more; ++k) other += count;
+  n = k;
+  const ExprId base = model_.next_expr();
+  uint64_t value;
+  if (fixed) {
+    const ExprId found = ids.find(id);
+    unsigned width;
+    if (!model_.recent(found, value, width) || base + n * path.globals - found > Model::kRecent) return 0;
+    uint64_t* values = c.scratch[is_first ? 0 : 1].data();
+    std::fill_n(values, n, value);
+    out = {values, width, found, 0};
+    return n;
+  }
+  const bool same = id >= local;
+  const uint32_t position = same ? id - local : id + path.locals - local;
+  if (position >= path.locals || (same && position >= step.local)) return 0;
+  const size_t from = path.by_local[position];
+  const Step& source = path.steps[from];
+  if (!same && source.what == Step::kExpr && from >= j) return 0;  // its values are not there yet
+  const uint32_t distance = step.global - source.global + (same ? 0 : path.globals);
+  uint64_t* values = c.values[from].data();
+  if (!same) {
+    const ExprId found = ids.find(id);
+    unsigned width;
+    if (base + step.global - found != distance || !model_.recent(found, value, width)) return 0;
+    values[0] = value;
+  }
+  out = {values + (same ? 1 : 0), source.what == Step::kExpr ? source.width : 8u * source.size, 0, distance};
+  return n;
+}
+
+// Is a new constant known already, or would it make another one of the path forgotten?
+bool Writer::displaces(const Path& path, const Step& step, uint64_t value, const Constants& constants) const {
+  if (constants.find(step.constant_width, value, model_.next_expr())) return true;
+  for (const Step& other : path.steps)
+    if (other.constant && !other.fresh && Constants::exclude(step.constant_width, value, other.constant_width, other.constant_value)) return true;
+  return false;
+}
+
+size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids, const Constants& constants) {
+  Columns& c = *columns_;
+  const size_t count = path.steps.size();
+  const Step& step = path.steps[j];
+  const Model::Template& t = *step.operands;
+  Columns::Expression& e = c.expressions[j];
+  e = {};
+  const stem_rec* r = first + j;
+  if (step.constant) {
+    uint64_t* values = c.constants[j].data();
+    const uint64_t mask = width_mask(step.constant_width);
+    auto field = step.constant == 1 ? &stem_rec::expr : &stem_rec::site;
+    ExprId id = 0;
+    if (!step.fresh) {
+      if ((r->value & mask) != step.constant_value) return 0;
+      id = constants.find(step.constant_width, step.constant_value, model_.next_expr());
+      if (!id) return 0;
+      n = std::min<size_t>(n, (Constants::kKnown - 1 - (model_.next_expr() - id)) / path.globals);  // it must stay so
+    }
+    // New ones count up or down, so that none comes twice.
+    const uint64_t begin = step.fresh ? step.constant_operands->value : r->value & mask, by = (r->value & mask) - begin;
+    if (step.fresh && by == 0) return 0;
+    size_t k = 0;
+    for (; k < n; ++k, r += count) {
+      const uint64_t value = r->value & mask;
+      if (r->*field != 0 || value != begin + (k + 1) * by || (step.fresh && displaces(path, step, value, constants))) break;
+      values[k] = value;
+    }
+    n = k;
+    (step.constant == 1 ? e.a : e.b) = {values, step.constant_width, id, step.fresh ? 1u : 0u};
+    r = first + j;
+  }
+  if (step.constant != 1 && n) n = match_operand(path, j, first, &stem_rec::expr, n, ids, t.operand[0].by_absolute);
+  if (step.binary && step.constant != 2 && n) n = match_operand(path, j, first, &stem_rec::site, n, ids, t.operand[1].by_absolute);
+  auto predicted = [](const Model::Operand& operand, const Columns::Operand& its) {
+    if (its.id) return operand.by_absolute && operand.absolute == its.id;
+    if (its.distance == 0) return (operand.by_absolute ? operand.absolute : operand.relative) == 0;  // none
+    return !operand.by_absolute && operand.relative == its.distance;
+  };
+  if (n == 0 || !predicted(t.operand[0], e.a) || !predicted(t.operand[1], e.b) || !predicted(t.operand[2], {})) return 0;
+  uint64_t* out = c.values[j].data() + 1;
+  if (step.op == Op::Opaque) {
+    const uint64_t mask = width_mask(step.width);
+    size_t k = 0;
+    for (; k < n && (r->value & mask) == t.value && (step.binary || r->site == 0); ++k, r += count) out[k] = r->value & mask;
+    e.given = t.value;
+    return k;
+  }
+  if (step.op == Op::Extract) e.given = step.head >> 16 & 0xff;
+  if (t.value != e.given) return 0;
+  apply_all(step.op, step.width, e.given, e.a.values, e.a.width, e.b.values ? e.b.values : e.a.values, e.b.width, out, n);
+  return n;
+}
+
+// The value of a write without an expression, from what its thread read.
+size_t Writer::match_formula(const Path& path, size_t j, size_t n) {
+  Columns& c = *columns_;
+  const Model::State& s = model_.state_at(path.steps[j].state);
+  const uint64_t* from[3];
+  for (int i = 0; i < 3; ++i) {
+    size_t source = 0;
+    while (source < path.steps.size() && (!is_access(path.steps[source]) || path.steps[source].state != s.source[i])) ++source;
+    if (source < path.steps.size()) {
+      from[i] = c.values[source].data() + (source < j ? 1 : 0);
+    } else {
+      std::fill_n(c.scratch[i].data(), n, model_.state_at(s.source[i]).value);
+      from[i] = c.scratch[i].data();
+    }
+  }
+  n = Model::calculate_column(s.formula, path.steps[j].size, from, c.scratch[3].data(), n);
+  return equal(c.values[j].data() + 1, c.scratch[3].data(), n);
+}
+
+// The value of a write or decision.
+size_t Writer::match_event(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids) {
+  Columns& c = *columns_;
+  const Step& step = path.steps[j];
+  const Model::State& s = model_.state_at(step.state);
+  const uint64_t* values = c.values[j].data() + 1;
+  const size_t count = path.steps.size();
+  const stem_rec* r = first + j;
+  const auto kind = static_cast<Kind>(step.head & 0xff);
+  if (!step.fixed && r->expr) {
+    c.expressions[j] = {};
+    n = match_operand(path, j, first, &stem_rec::expr, n, ids, false);
+    if (n == 0 || c.expressions[j].a.distance != s.expr) return 0;
+    return equal(values, c.expressions[j].a.values, n);
+  }
+  if (s.expr) return 0;
+  for (size_t k = 0; k < n; ++k)
+    if (!step.fixed && r[k * count].expr) n = k;
+  if (kind == Kind::Signal) {
+    for (size_t k = 0; k < n; ++k)
+      if (values[k]) return k;  // it names a thread
+  }
+  if (kind == Kind::Write && s.formula) return match_formula(path, j, n);
+  for (size_t k = 0; k < n; ++k)
+    if (values[k] != s.value + (k + 1) * s.value_stride) return k;
+  return n;
+}
+
+size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants) {
+  if (!columns_) columns_ = std::make_unique<Columns>();
+  size_t n = std::min({rounds, Columns::kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
+  if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * Columns::kMostRounds) return 0;
+  n = match_records(path, first, n);
+  if (n >= Columns::kLeastRounds) n = match_reads(path, n);
+  for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
+    const Step& step = path.steps[j];
+    if (step.what == Step::kExpr) n = match_expr(path, j, first, n, ids, constants);
+    else if (step.what != Step::kRead) n = match_event(path, j, first, n, ids);
+  }
+  if (n < Columns::kLeastRounds) return 0;
+  add_columns(path, static_cast<uint32_t>(n), ids, constants);
+  return n;
+}
+
+void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants) {
+  Columns& c = *columns_;
+  const ExprId base = model_.next_expr(), last = base + (n - 1) * path.globals;
+  for (size_t j = 0; j < path.steps.size(); ++j) {
+    const Step& step = path.steps[j];
+    const uint64_t* values = c.values[j].data() + 1;
+    if (step.what == Step::kExpr || step.leaf) {
+      const unsigned width = step.what == Step::kExpr ? step.width : 8u * step.size;
+      for (uint32_t k = 0; k < n; ++k) model_.set_value(base + k * path.globals + step.global, width, values[k]);
+    }
+    if (step.what == Step::kExpr) {
+      const Columns::Expression& e = c.expressions[j];
+      const ExprId at = last + step.global;
+      auto its = [at](const Columns::Operand& operand) { return operand.id ? operand.id : operand.distance ? at - operand.distance : 0; };
+      step.operands->operand[0].confirm(at, its(e.a));
+      step.operands->operand[1].confirm(at, its(e.b));
+      if (!step.fresh) continue;
+      for (uint32_t k = 0; k < n; ++k) {
+        const ExprId id = base + k * path.globals + step.global - 1;
+        model_.set_value(id, step.constant_width, c.constants[j][k]);
+        constants.add(step.constant_width, c.constants[j][k], id);
+      }
+      continue;
+    }
+    Model::State& s = model_.state_at(step.state);
+    s.failures = 0;
+    s.value = values[n - 1];
+    s.value_stride = values[n - 1] - values[n - 2];
+    if (step.what != Step::kWrite) continue;
+    const auto& place = c.places[j];
+    if (place.stride == 0) {
+      model_.shadow().set(place.first, step.size, s.value);
+    } else if (place.stride == 8 && step.size == 8) {
+      std::memcpy(model_.shadow().at(place.first, 8 * n, false), values, 8 * n);
+      model_.shadow().mark(place.first, 8 * n);
+    } else {
+      for (uint32_t k = 0; k < n; ++k) model_.shadow().set(place.first + k * place.stride, step.size, values[k]);
+    }
+  }
+  if (path.fresh.empty()) {
+    ids.add(base, n * path.locals);
+  } else {
+    for (uint32_t k = 0; k < n; ++k)
+      for (const auto& [global, exprs] : path.runs) ids.add(base + k * path.globals + global, exprs);
+  }
+  put_misses(path, n);
+  model_.count_exprs(n * path.globals);
+  events_ += n * path.events;
+  items_ += n * path.items;
+}
+
+// What was not predicted: the values of new constants; in the first two rounds addresses where a loop begins anew, and shapes that
+// came after something else the last time. The states' places are set.
+void Writer::put_misses(Path& path, uint32_t n) {
+  Columns& c = *columns_;
+  uint32_t before = hits_, done = 0;  // done: items up to and with the last miss
+  auto miss = [&](uint32_t item, uint8_t control) {
+    hits_ = before + item - done;
+    put_miss(control);
+    before = 0;
+    done = item + 1;
+  };
+  auto put_shape_of = [&](uint32_t code, uint32_t hash, bool& predicted, uint8_t& control) {
+    if (predicted) return;
+    put(kShape, code);
+    model_.set_prediction(hash, code);
+    predicted = true;
+    control &= static_cast<uint8_t>(~kHitShape);
+  };
+  auto put_constant = [&](uint32_t k, size_t j) {
+    Step& step = path.steps[j];
+    uint8_t control = static_cast<uint8_t>(~kHitValue);
+    put_shape_of(step.constant_code, step.constant_hash, step.constant_predicted, control);
+    uint64_t& known = step.constant_operands->value;
+    put(kConstant, zigzag(c.constants[j][k] - known));
+    known = c.constants[j][k];
+    miss(k * path.items + step.item - 1, control);
+  };
+  for (uint32_t k = 0; k < 2; ++k) {
+    for (size_t j = 0; j < path.steps.size(); ++j) {
+      Step& step = path.steps[j];
+      if (step.fresh) put_constant(k, j);
+      uint8_t control = 0xff;
+      put_shape_of(step.code, step.hash, step.predicted, control);
+      if (step.what != Step::kExpr) {
+        Model::State& s = model_.state_at(step.state);
+        const uint64_t offset = c.places[j].first + k * c.places[j].stride - step.base, moved = offset - s.offset;
+        if (moved != s.stride) {
+          put(kOffset, zigzag(moved));
+          s.stride = moved;
+          control &= static_cast<uint8_t>(~kHitOffset);
+        }
+        s.offset = k == 0 ? offset : c.places[j].first + (n - 1) * c.places[j].stride - step.base;
+      }
+      if (control != 0xff) miss(k * path.items + step.item, control);
+    }
+  }
+  for (uint32_t k = 2; k < n && !path.fresh.empty(); ++k)
+    for (uint16_t j : path.fresh) put_constant(k, j);
+  hits_ = before + n * path.items - done;
+}
+
+}  // namespace stem::trace

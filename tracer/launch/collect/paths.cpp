@@ -1,0 +1,154 @@
+// Loops among the records: when a record is of the same kind and place as one a little earlier, and the records from there up to
+// here are about to come again, the coming round is learned as a path (trace/path.h). From then on records that
+// come along it are written by Writer::follow(), which looks nothing up.
+#include <algorithm>
+#include <span>
+
+#include "tracer/launch/collect/record_fields.h"
+#include "tracer/launch/collect/translate.h"
+
+namespace stem::collect {
+
+using trace::Path;
+
+namespace {
+
+constexpr unsigned kMostFailures = 16, kPatience = 256;
+
+uint64_t bit(unsigned kind) { return kind < 64 ? 1ull << kind : 0; }
+constexpr uint64_t kAccesses = 1ull << STEM_KIND_Read | 1ull << STEM_KIND_Write;
+constexpr uint64_t kDecides = 1ull << STEM_KIND_Branch | 1ull << STEM_KIND_Pin | 1ull << STEM_KIND_Assert;
+constexpr uint64_t kPlain = 1ull << STEM_KIND_Lock | 1ull << STEM_KIND_Unlock | 1ull << STEM_KIND_BarrierArrive |
+                            1ull << STEM_KIND_BarrierLeave | 1ull << STEM_KIND_Signal;
+
+// As far as it is the same in every round.
+bool alike(const stem_rec& a, const stem_rec& b) {
+  if (a.head >> 48 != b.head >> 48) return false;
+  return kind_of(a) == STEM_RAW_Expr ? a.head == b.head : a.site == b.site;
+}
+
+// The fewest records, at most so many, that were the same before `at` as they are from there on; 0: none.
+size_t shortest_period(const stem_rec* at, size_t most) {
+  for (size_t period = 1; period <= most; ++period) {
+    size_t i = 0;
+    while (i < period && alike(at[i], *(at + i - period))) ++i;
+    if (i == period) return period;
+  }
+  return 0;
+}
+
+// Does a record come three times, as far apart?
+bool holds_loop(std::span<const stem_rec> round) {
+  for (size_t i = 0; i < round.size(); ++i)
+    for (size_t k = 1; i + 2 * k < round.size(); ++k)
+      if (kind_of(round[i]) != STEM_RAW_Expr && alike(round[i], round[i + k]) && alike(round[i], round[i + 2 * k])) return true;
+  return false;
+}
+
+size_t index_of(uint64_t key, trace::ThreadId thread) { return (key + thread) * 0x9e3779b97f4a7c15ull >> 54; }
+
+}  // namespace
+
+bool Translator::can_learn(const stem_rec& r) const {
+  const unsigned kind = kind_of(r);
+  if (kind == STEM_RAW_Rounds) return true;
+  if (kind == STEM_RAW_Expr) {
+    const unsigned op = aux_of(r);
+    return op < STEM_OP_COUNT && (arity_of(op) == 1 || arity_of(op) == 2);
+  }
+  if (kind == STEM_KIND_Signal && r.value) return false;  // names a thread
+  return (bit(kind) & (kAccesses | kDecides | kPlain)) != 0;
+}
+
+// The record just written, which added expressions from `before` on, becomes a step.
+void Translator::learn(const stem_rec& r, trace::ExprId before) {
+  if (!can_learn(r)) {
+    learning_->steps.clear();
+    learning_ = nullptr;
+    return;
+  }
+  Path::Step step;
+  const unsigned kind = kind_of(r), aux = aux_of(r);
+  step.key = key_of(r);
+  step.head = r.head >> 48;
+  step.site = r.site;
+  if (kind == STEM_RAW_Rounds) {
+    step.what = Path::Step::kRounds;
+  } else if (kind == STEM_RAW_Expr) {
+    const ExprFields f(r);
+    step.what = Path::Step::kExpr;
+    step.head = r.head;
+    step.op = f.op;
+    step.width = static_cast<uint8_t>(f.width);
+    step.binary = arity_of(aux) == 2 && (f.op != trace::Op::Opaque || r.site);
+    if (f.op != trace::Op::Opaque && (r.expr == 0 || (step.binary && r.site == 0))) {
+      step.constant = r.expr == 0 ? 1 : 2;
+      step.constant_width = static_cast<uint8_t>(r.expr == 0 ? f.first_width() : f.second_width());
+      step.constant_value = r.value & trace::width_mask(step.constant_width);
+      step.fresh = writer_.next_expr() - before == 2;
+    }
+  } else if (bit(kind) & kAccesses) {
+    step.what = kind == STEM_KIND_Read ? Path::Step::kRead : Path::Step::kWrite;
+    step.size = aux & 0xf;
+    step.leaf = kind == STEM_KIND_Read && (aux & STEM_AUX_LEAF) && !leafless_;
+  } else if (bit(kind) & kPlain) {
+    step.fixed = true;
+    step.expr = r.expr;
+    step.key ^= static_cast<uint64_t>(r.expr) << 48;
+  }
+  learning_->steps.push_back(step);
+  if (!writer_.complete(learning_->steps.back(), learning_->thread) || (--learn_left_ == 0 && !writer_.complete(*learning_))) {
+    learning_->steps.clear();
+    learning_ = nullptr;
+  } else if (learn_left_ == 0) {
+    learning_ = nullptr;
+  }
+}
+
+// Gives how many records were written, from `first` on, which the path's next step is to be.
+size_t Translator::go_on(Path& path, const stem_rec* first, const stem_rec* end) {
+  const stem_rec* r = first;
+  while (!broken_) {
+    r += writer_.follow(path, r, end, thread_->ids, constants_);
+    if (r == end || path.steps[path.at].what != Path::Step::kRounds || kind_of(*r) != STEM_RAW_Rounds || r->site != path.steps[path.at].site) break;
+    rounds(*r++);
+    if (++path.at == path.steps.size()) path.at = 0;
+  }
+  return static_cast<size_t>(r - first);
+}
+
+// Gives how many records were written, from `at` on.
+size_t Translator::along_path(const stem_rec* begin, const stem_rec* at, const stem_rec* end) {
+  const uint64_t key = key_of(*at);
+  const trace::ThreadId thread = thread_->id;
+  const size_t index = index_of(key, thread);
+  Path& path = loops_[index & (loops_.size() - 1)];
+  if (learning_) return 0;
+  if (path.key == key && path.thread == thread) {
+    if (!path.steps.empty()) {
+      path.at = 0;
+      const size_t used = go_on(path, at, end);
+      if (used >= path.steps.size()) path.failures = 0;
+      else if (++path.failures > kMostFailures) path.steps.clear();
+      return used;
+    }
+    if (path.failures) return --path.failures, 0;
+  }
+  const stem_rec* before = seen_[index];
+  seen_[index] = at;
+  if (before < begin || before >= at || !alike(*before, *at)) return 0;
+  const size_t period = shortest_period(at, std::min({static_cast<size_t>(at - before), static_cast<size_t>(end - at), Path::kMostSteps}));
+  if (period == 0 || !std::all_of(at, at + period, [this](const stem_rec& r) { return can_learn(r); })) return 0;
+  path = Path{};
+  path.key = key;
+  path.thread = thread;
+  if (holds_loop({at, period})) {
+    path.failures = kPatience;  // the inner one is better
+    return 0;
+  }
+  learning_ = &path;
+  learn_left_ = period;
+  return 0;
+}
+
+}  // namespace stem::collect
