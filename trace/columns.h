@@ -8,11 +8,13 @@
 namespace stem::trace {
 
 struct Writer::Columns {
-  static constexpr size_t kMostRounds = 64, kLeastRounds = 4;
+  static constexpr size_t kLeastRounds = 4;
   using Column = std::array<uint64_t, kMostRounds + 1>;  // [0] is that of the round before, where it matters
 
   struct Place {
-    uint64_t first, stride, low, high;  // of the first round, and of all
+    uint64_t first, stride;  // of the first round,
+    uint64_t low, high;      // of all
+    uint8_t* bytes;          // of the first round, in the shadow
   };
   struct Operand {
     const uint64_t* values = nullptr;  // one a round
@@ -30,6 +32,11 @@ struct Writer::Columns {
   std::array<Place, Path::kMostSteps> places;
   std::array<Expression, Path::kMostSteps> expressions;
   Column scratch[4];
+  struct Unsettled {  // a step with something that may not be predicted in the first rounds
+    uint16_t step;
+    bool moves;  // its address
+  };
+  std::array<Unsettled, Path::kMostSteps> unsettled;
 };
 
 }  // namespace stem::trace

@@ -68,7 +68,7 @@ inline uint64_t signed_divide(uint64_t a, uint64_t b, unsigned width, bool remai
   return static_cast<uint64_t>(remainder ? x % y : x / y);
 }
 
-inline uint64_t apply(Op op, unsigned width, uint64_t a, uint64_t b, uint64_t c, unsigned a_width, unsigned b_width, uint64_t value) {
+[[gnu::always_inline]] inline uint64_t apply(Op op, unsigned width, uint64_t a, uint64_t b, uint64_t c, unsigned a_width, unsigned b_width, uint64_t value) {
   uint64_t mask = width_mask(width);
   switch (op) {
     case Op::Const: return value & mask;

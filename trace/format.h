@@ -15,7 +15,7 @@
 namespace stem::trace {
 
 constexpr char kFileMagic[8] = {'S', 'T', 'E', 'M', 'T', 'R', 'C', '\n'};
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
 constexpr uint32_t kBlockMagic = 0x4b4c4253;  // "SBLK"
 constexpr uint32_t kBlockItems = 1 << 16;     // most items in a block
 constexpr uint32_t kMaxTables = 128u << 20;   // most bytes of tables in a block

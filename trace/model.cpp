@@ -122,13 +122,76 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
   if (state.failures > 4) state.formula = kNoFormula;
 }
 
+namespace {
+
+// Each node waits for the one before it, which must not go through memory for that: a function for each operation and each way to
+// get its operands, with what the node before gave in a register.
+enum From { kConstant, kLast, kEarlier };
+using NodeValue = uint64_t (*)(uint64_t last, const uint64_t* values, uint32_t at, const Model::RoundNode& node);
+
+template <Op op, From first, From second>
+uint64_t node_value(uint64_t last, const uint64_t* values, uint32_t at, const Model::RoundNode& node) {
+  auto operand = [&](From from, uint32_t back) { return from == kConstant ? node.constant : from == kLast ? last : values[(at - back) & (Model::kRecent - 1)]; };
+  return apply(op, node.width, operand(first, node.a), operand(second, node.b), 0, node.width, node.width, 0);
+}
+
+template <Op op>
+NodeValue node_value(From first, From second) {
+  static constexpr NodeValue table[3][3] = {
+      {nullptr, node_value<op, kConstant, kLast>, node_value<op, kConstant, kEarlier>},
+      {node_value<op, kLast, kConstant>, node_value<op, kLast, kLast>, node_value<op, kLast, kEarlier>},
+      {node_value<op, kEarlier, kConstant>, node_value<op, kEarlier, kLast>, node_value<op, kEarlier, kEarlier>},
+  };
+  return table[first][second];
+}
+
+NodeValue node_value(Op op, From first, From second) {
+  switch (op) {
+    case Op::Add: return node_value<Op::Add>(first, second);
+    case Op::Sub: return node_value<Op::Sub>(first, second);
+    case Op::Mul: return node_value<Op::Mul>(first, second);
+    case Op::UDiv: return node_value<Op::UDiv>(first, second);
+    case Op::SDiv: return node_value<Op::SDiv>(first, second);
+    case Op::URem: return node_value<Op::URem>(first, second);
+    case Op::SRem: return node_value<Op::SRem>(first, second);
+    case Op::Shl: return node_value<Op::Shl>(first, second);
+    case Op::LShr: return node_value<Op::LShr>(first, second);
+    case Op::AShr: return node_value<Op::AShr>(first, second);
+    case Op::And: return node_value<Op::And>(first, second);
+    case Op::Or: return node_value<Op::Or>(first, second);
+    case Op::Xor: return node_value<Op::Xor>(first, second);
+    case Op::Const: case Op::Read: case Op::Input: case Op::Opaque: case Op::Eq: case Op::Ne: case Op::Ult: case Op::Ule: case Op::Slt: case Op::Sle:
+    case Op::Ite: case Op::ZExt: case Op::SExt: case Op::Trunc: case Op::Extract: case Op::Concat: break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool Model::add_rounds(const RoundNode* nodes, uint32_t count, uint32_t rounds) {
+  NodeValue of[kMostRoundNodes];
+  auto from = [](uint32_t back) { return back == 0 ? kConstant : back == 1 ? kLast : kEarlier; };
+  if (count > kMostRoundNodes) return false;
+  for (uint32_t i = 0; i < count; ++i)
+    if (!(of[i] = node_value(nodes[i].op, from(nodes[i].a), from(nodes[i].b)))) return false;
+  uint64_t* const values = recent_.data();
+  constexpr uint32_t wrap = kRecent - 1;
+  uint32_t at = next_expr_;
+  uint64_t last = values[(at - 1) & wrap];
+  for (uint32_t round = 0; round < rounds; ++round)
+    for (uint32_t i = 0; i < count; ++i, ++at) values[at & wrap] = last = of[i](last, values, at, nodes[i]);
+  for (uint32_t id = next_expr_; id != at;)
+    for (uint32_t i = 0; i < count; ++i) recent_width_[id++ & wrap] = nodes[i].width;
+  next_expr_ = at;
+  return true;
+}
+
 void Model::add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
   auto operand = [this](ExprId id, uint64_t& value, unsigned& its_width) {
     if (id == 0) return true;
-    const Recent& r = recent_[id & (kRecent - 1)];
-    value = r.value;
-    its_width = r.width;
-    return r.known && next_expr_ - id <= kRecent;
+    value = recent_[id & (kRecent - 1)];
+    its_width = recent_width_[id & (kRecent - 1)];
+    return its_width && next_expr_ - id <= kRecent;
   };
   uint64_t x = 0, y = 0, z = 0;
   unsigned x_width = 0, y_width = 0, z_width = 0;

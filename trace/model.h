@@ -70,7 +70,7 @@ class Model {
 
   // The last item of a shape in a thread.
   struct State {
-    uint64_t offset = 0, stride = 0;
+    uint64_t offset = 0, stride = 0, moved = 0;  // moved: the last time
     uint64_t value = 0, value_stride = 0;
     uint64_t value2 = 0;  // minus value
     uint32_t object = 0;  // 1 + id; 0 none
@@ -81,6 +81,15 @@ class Model {
     uint8_t failures = 0;     // of the formula, or of the search for one, in a row
     bool listed = false;      // is among its thread's last reads
     uint16_t source[3] = {};  // states of the reads it takes
+
+    uint64_t next_offset() const { return offset + stride; }
+    // One other move is where a loop begins anew; two that are the same are a new stride.
+    void move_to(uint64_t to) {
+      const uint64_t by = to - offset;
+      if (by == moved) stride = by;
+      moved = by;
+      offset = to;
+    }
   };
   struct Operand {
     uint32_t relative = 0, absolute = 0;  // relative: 0 none, else next id minus operand
@@ -93,7 +102,8 @@ class Model {
       relative = actual ? next - actual : 0;
     }
     void learn(ExprId next, ExprId actual) {
-      if (guess(next) != actual) by_absolute = actual != 0 && actual == absolute;
+      // What was right the last time, had it been asked.
+      if (actual && guess(next) != actual && (actual == absolute || next - actual == relative)) by_absolute = actual == absolute;
       absolute = actual;
       relative = actual ? next - actual : 0;
     }
@@ -120,7 +130,7 @@ class Model {
     }
   };
 
-  Model() : states_(kStates), successors_(kContexts), templates_(kContexts), recent_(kRecent), contexts_(1) {}
+  Model() : states_(kStates), successors_(kContexts), templates_(kContexts), recent_(kRecent), recent_width_(kRecent), contexts_(1) {}
 
   // --- shapes
   uint32_t shape_count() const { return static_cast<uint32_t>(shapes_.size()); }
@@ -191,22 +201,31 @@ class Model {
   // --- expressions: the values of the last kRecent ones, where known
   ExprId next_expr() const { return next_expr_; }
   void add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {
-    const Recent& x = recent_[a & (kRecent - 1)];
-    const Recent& y = recent_[b & (kRecent - 1)];
-    const bool known = (a == 0 || (x.known && next_expr_ - a <= kRecent)) && (b == 0 || (y.known && next_expr_ - b <= kRecent));
+    const uint8_t x = recent_width_[a & (kRecent - 1)], y = recent_width_[b & (kRecent - 1)];
+    const bool known = (a == 0 || (x && next_expr_ - a <= kRecent)) && (b == 0 || (y && next_expr_ - b <= kRecent));
     if (c == 0 && op >= Op::Add && op != Op::Opaque) [[likely]] {
-      push_recent(width, known ? apply(op, width, a ? x.value : 0, b ? y.value : 0, 0, a ? x.width : 0, b ? y.width : 0, given) : 0, known);
+      push_recent(width, known ? apply(op, width, a ? recent_[a & (kRecent - 1)] : 0, b ? recent_[b & (kRecent - 1)] : 0, 0, a ? x : 0, b ? y : 0, given) : 0, known);
     } else if (op == Op::Const) {
       push_recent(width, given & width_mask(width), true);
     } else {
       add_rare_expr(op, width, a, b, c, given);
     }
   }
-  void add_value(unsigned width, uint64_t value, bool known) { push_recent(width, value, known); }  // of whatever expression
+  // A round of a loop that only computes: each node out of two of these.
+  struct RoundNode {
+    Op op;
+    uint8_t width;
+    uint32_t a, b;      // so far back; 0: the constant
+    uint64_t constant;  // at most one of them is
+  };
+  static constexpr uint32_t kMostRoundNodes = 32;
+  // The values of so many rounds. What they are made of is known. False, and nothing is added: an operation that is not for this.
+  bool add_rounds(const RoundNode* nodes, uint32_t count, uint32_t rounds);
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Many at once: the value of one that comes after the present ones, all of them before any is counted.
   void set_value(ExprId id, unsigned width, uint64_t value) {
-    recent_[id & (kRecent - 1)] = {value, static_cast<uint8_t>(width), true};
+    recent_[id & (kRecent - 1)] = value;
+    recent_width_[id & (kRecent - 1)] = static_cast<uint8_t>(width);
   }
   void count_exprs(uint32_t n) { next_expr_ += n; }
   // Gives the value of an expression if it is recent and known.
@@ -216,10 +235,9 @@ class Model {
   }
   bool recent(ExprId id, uint64_t& value, unsigned& width) const {
     if (id == 0 || next_expr_ - id > kRecent || id >= next_expr_) return false;
-    const Recent& r = recent_[id & (kRecent - 1)];
-    value = r.value;
-    width = r.width;
-    return r.known;
+    value = recent_[id & (kRecent - 1)];
+    width = recent_width_[id & (kRecent - 1)];
+    return width != 0;
   }
 
   // --- values
@@ -246,16 +264,12 @@ class Model {
   const std::vector<Input>* inputs = nullptr;  // for the values of Op::Input
 
  private:
-  struct Recent {
-    uint64_t value = 0;
-    uint8_t width = 0;
-    bool known = false;
-  };
   void add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given);
   bool by_formula(const State& state, unsigned size, uint64_t& value) const;
 
   void push_recent(unsigned width, uint64_t value, bool known) {
-    recent_[next_expr_ & (kRecent - 1)] = {value, static_cast<uint8_t>(width), known};
+    recent_[next_expr_ & (kRecent - 1)] = value;
+    recent_width_[next_expr_ & (kRecent - 1)] = known ? static_cast<uint8_t>(width) : 0;
     ++next_expr_;
   }
 
@@ -264,7 +278,8 @@ class Model {
   std::vector<State> states_;
   std::vector<uint32_t> successors_;  // 1 + shape
   std::vector<Template> templates_;
-  std::vector<Recent> recent_;
+  std::vector<uint64_t> recent_;
+  std::vector<uint8_t> recent_width_;  // 0: the value is not known
   std::vector<Context> contexts_;
   Context* context_ = contexts_.data();
   ThreadId thread_ = 0;

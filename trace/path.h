@@ -61,7 +61,8 @@ struct Path {
   uint32_t items = 0, events = 0, locals = 0, globals = 0;
   std::vector<uint16_t> by_local, fresh;  // fresh: the steps that are
   std::vector<std::pair<uint32_t, uint32_t>> runs;  // of consecutive expressions that the recorder counts: from where, how many
-  bool columns = false;                    // whole rounds can be taken at once (writer_columns.cpp)
+  bool columns = false;                     // whole rounds can be taken at once (writer_columns.cpp),
+  bool events_lead = false;                 // from its first record on
   unsigned refusals = 0, columns_wait = 0;  // of the last tries; rounds until the next
 };
 

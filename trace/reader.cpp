@@ -290,8 +290,7 @@ bool Reader::decode_event(uint32_t code, uint8_t control) {
   if (s.object > objects_.count()) return false;
   event_.object = s.object - 1;
   uint64_t offset = s.offset + (control & kHitOffset ? s.stride : d.columns[kOffset].signed_varint());
-  s.stride = offset - s.offset;
-  s.offset = offset;
+  s.move_to(offset);
   event_.addr = offset + (s.object ? objects_.base(s.object - 1) : 0);
 
   if (!(control & kHitExpr)) s.expr = static_cast<uint32_t>(d.columns[kExprs].varint());

@@ -107,16 +107,15 @@ void Shadow::forget(uint64_t addr, uint64_t size, bool zero) {
   }
 }
 
-uint8_t* Shadow::at(uint64_t addr, uint64_t size, bool known) {
+bool Shadow::known(uint64_t addr, uint64_t size) {
   const uint64_t begin = addr & 4095, end = begin + size;
-  Page* page = end <= 4096 ? find(addr >> 12) : nullptr;
-  if (!page) return nullptr;
-  for (uint64_t i = begin; known && i < end;) {
+  const Page* page = find(addr >> 12);
+  for (uint64_t i = begin; i < end;) {
     const uint64_t next = std::min((i | 63) + 1, end), bits = mask_of(i & 63, next - i);
-    if ((page->known[i >> 6] & bits) != bits) return nullptr;
+    if ((page->known[i >> 6] & bits) != bits) return false;
     i = next;
   }
-  return page->bytes + begin;
+  return true;
 }
 
 void Shadow::mark(uint64_t addr, uint64_t size) {

@@ -44,9 +44,13 @@ class Shadow {
     mark(*page, at, size);
   }
 
-  // The bytes themselves, where they lie in one page that is there; `known`: all of them are. Else nothing.
-  uint8_t* at(uint64_t addr, uint64_t size, bool known);
-  void mark(uint64_t addr, uint64_t size);  // bytes that at() gave are known now
+  // For many accesses to one page: the bytes themselves from there on, if the page is there; are all of so many known; they are now.
+  uint8_t* at(uint64_t addr) {
+    Page* page = find(addr >> 12);
+    return page ? page->bytes + (addr & 4095) : nullptr;
+  }
+  bool known(uint64_t addr, uint64_t size);
+  void mark(uint64_t addr, uint64_t size);
 
   // Bytes of a new object: unknown, or zero.
   void forget(uint64_t addr, uint64_t size, bool zero = false);

@@ -212,23 +212,18 @@ ExprId Writer::add_rounds(std::span<const RoundNode> nodes, uint32_t result, Exp
       more = std::min(more, (Model::kRecent - std::min(age, Model::kRecent)) / n);
     }
     if (more == 0) continue;
-    // Values in registers and on the stack: each waits for the one before.
-    uint64_t values[2 + kMostRoundNodes] = {}, constants[kMostRoundNodes] = {};
-    const bool known = model_.recent(input, values[1]);
-    bool constant = true;
-    for (uint32_t i = 0; i < n; ++i)
-      if (nodes[i].a == 0 || nodes[i].b == 0) constant &= model_.recent(nodes[i].constant, constants[i]);
-    if (!constant) continue;
-    const ExprId start = model_.next_expr();
-    for (uint32_t round = 0; round < more; ++round) {
-      for (uint32_t i = 0; i < n; ++i) {
-        const RoundNode& node = nodes[i];
-        const uint64_t a = node.a ? values[node.a] : constants[i], b = node.b ? values[node.b] : constants[i];
-        values[2 + i] = known ? apply(node.op, node.width, a, b, 0, node.width, node.width, 0) : 0;
-        model_.add_value(node.width, values[2 + i], known);
-      }
-      values[1] = values[2 + result];
+    Model::RoundNode values[kMostRoundNodes];
+    bool known = true;
+    for (uint32_t i = 0; i < n; ++i) {
+      const RoundNode& node = nodes[i];
+      uint64_t value = 0, input_value;
+      if (node.a == 0 || node.b == 0) known &= model_.recent(node.constant, value);
+      if (node.a == 1 || node.b == 1) known &= model_.recent(input, input_value);
+      auto back = [&](uint32_t reference) { return reference == 0 ? 0 : reference == 1 ? n + i - result : i + 2 - reference; };
+      values[i] = {node.op, node.width, back(node.a), back(node.b), value};
     }
+    const ExprId start = model_.next_expr();
+    if (!known || !model_.add_rounds(values, n, more)) continue;
     const ExprId last = start + (more - 1) * n;
     input = more == 1 ? input : last - n + result;  // of the last round
     for (uint32_t i = 0; i < n; ++i) {
@@ -269,12 +264,11 @@ uint64_t Writer::add_event(const Event& e) {
     s.object = object;
   }
   uint64_t offset = e.addr - (object ? objects_.base(object - 1) : 0);
-  if (offset != s.offset + s.stride) {
+  if (offset != s.next_offset()) {
     control &= static_cast<uint8_t>(~kHitOffset);
     columns[kOffset].signed_varint(offset - s.offset);
   }
-  s.stride = offset - s.offset;
-  s.offset = offset;
+  s.move_to(offset);
 
   uint32_t expr = e.expr ? next - e.expr : 0;
   if (expr != s.expr) {

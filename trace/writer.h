@@ -55,7 +55,7 @@ class Writer {
     uint32_t a, b;  // 0: the constant; 1: what the round began with; 2 + k: the round's node k
     ExprId constant;
   };
-  static constexpr size_t kMostRoundNodes = 32;
+  static constexpr size_t kMostRoundNodes = Model::kMostRoundNodes;
   ExprId add_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds);
   // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0
   // or an Op::Read node added before.
@@ -108,7 +108,8 @@ class Writer {
   bool is_up_to_date(Path& path) const;
   // Many rounds at once (writer_columns.cpp); how many were added. The others find for how many rounds all goes on as before,
   // 0 if not for enough of them.
-  size_t take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants);
+  size_t take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants, bool leading);
+  static constexpr size_t kMostRounds = 64;
   struct Columns;
   size_t match_records(const Path& path, const stem_rec* first, size_t n);
   size_t match_reads(const Path& path, size_t n);
@@ -117,8 +118,8 @@ class Writer {
   size_t match_operand(const Path& path, size_t j, const stem_rec* first, uint32_t stem_rec::*field, size_t n, const IdRuns& ids, bool fixed);
   size_t match_formula(const Path& path, size_t j, size_t n);
   bool displaces(const Path& path, const Path::Step& step, uint64_t value, const Constants& constants) const;
-  void put_misses(Path& path, uint32_t n);
-  void add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants);
+  void put_misses(Path& path, uint32_t n, bool leading);
+  void add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants, bool leading);
   template <bool leading>
   bool follow_expr(Path::Step& step, const stem_rec& r, IdRuns& ids, Constants& constants);
   template <bool leading>
@@ -199,13 +200,11 @@ inline bool Writer::put_value(Model::State& s, Kind kind, unsigned size, uint64_
 }
 
 inline void Writer::put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control) {
-  const uint64_t moved = offset - s.offset;
-  if (moved != s.stride) {
+  if (offset != s.next_offset()) {
     control &= static_cast<uint8_t>(~kHitOffset);
-    put(kOffset, zigzag(moved));
-    s.stride = moved;
+    put(kOffset, zigzag(offset - s.offset));
   }
-  s.offset = offset;
+  s.move_to(offset);
   const uint32_t distance = expr ? model_.next_expr() - expr : 0;
   if (distance != s.expr) {
     control &= static_cast<uint8_t>(~kHitExpr);

@@ -18,6 +18,7 @@ namespace {
 
 using Step = Path::Step;
 constexpr uint64_t kAddress = 0xffffffffffffull;
+constexpr uint32_t kUnsettled = 3;  // rounds: after a jump a new stride needs two more (Model::State::move_to)
 
 bool is_access(const Step& step) { return step.what == Step::kRead || step.what == Step::kWrite; }
 
@@ -81,11 +82,11 @@ size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) 
     if (step.fixed)
       for (k = 0, r = first + j; k < n; ++k, r += count)
         if (r->expr != step.expr) n = k;
-    c.places[j] = {address, stride, 0, 0};
+    c.places[j] = {address, stride, 0, 0, nullptr};
     if (!is_access(step)) continue;
     // In one page, and that is there.
     const uint64_t in_page = address & 4095;
-    if (in_page + step.size > 4096 || !model_.shadow().at(address, step.size, false)) return 0;
+    if (in_page + step.size > 4096 || !(c.places[j].bytes = model_.shadow().at(address))) return 0;
     if (forward > 0) n = std::min<size_t>(n, 1 + (4096 - step.size - in_page) / stride);
     if (forward < 0) n = std::min<size_t>(n, 1 + in_page / back);
   }
@@ -121,15 +122,14 @@ size_t Writer::match_reads(const Path& path, size_t n) {
       n = equal(values, c.values[before].data() + 1, n);
       continue;
     }
-    const uint8_t* bytes;
+    const uint8_t* bytes = place.bytes;
     size_t k = 0;
     if (place.stride == 0) {
-      bytes = model_.shadow().at(place.first, step.size, true);
-      if (!bytes || load(bytes, step.size) != values[0]) return 0;
+      if (!model_.shadow().known(place.first, step.size) || load(bytes, step.size) != values[0]) return 0;
       if (after < count) k = 1 + equal(values + 1, c.values[after].data() + 1, n - 1);
       else
         for (k = 1; k < n && values[k] == values[0];) ++k;
-    } else if (place.stride == step.size && (bytes = model_.shadow().at(place.low, n * step.size, true))) {
+    } else if (place.stride == step.size && model_.shadow().known(place.low, n * step.size)) {
       if (step.size == 8)
         while (k < n && load(bytes + 8 * k, 8) == values[k]) ++k;
       else
@@ -296,10 +296,11 @@ size_t Writer::match_event(const Path& path, size_t j, const stem_rec* first, si
   return n;
 }
 
-size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants) {
+// Leading: the three items that come first, events, follow what was before the path.
+size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants, bool leading) {
   if (!columns_) columns_ = std::make_unique<Columns>();
-  size_t n = std::min({rounds, Columns::kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
-  if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * Columns::kMostRounds) return 0;
+  size_t n = std::min({rounds, kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
+  if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * kMostRounds) return 0;
   n = match_records(path, first, n);
   if (n >= Columns::kLeastRounds) n = match_reads(path, n);
   for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
@@ -308,11 +309,11 @@ size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, Id
     else if (step.what != Step::kRead) n = match_event(path, j, first, n, ids);
   }
   if (n < Columns::kLeastRounds) return 0;
-  add_columns(path, static_cast<uint32_t>(n), ids, constants);
+  add_columns(path, static_cast<uint32_t>(n), ids, constants, leading);
   return n;
 }
 
-void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants) {
+void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants, bool leading) {
   Columns& c = *columns_;
   const ExprId base = model_.next_expr(), last = base + (n - 1) * path.globals;
   for (size_t j = 0; j < path.steps.size(); ++j) {
@@ -345,7 +346,7 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
     if (place.stride == 0) {
       model_.shadow().set(place.first, step.size, s.value);
     } else if (place.stride == 8 && step.size == 8) {
-      std::memcpy(model_.shadow().at(place.first, 8 * n, false), values, 8 * n);
+      std::memcpy(place.bytes, values, 8 * n);
       model_.shadow().mark(place.first, 8 * n);
     } else {
       for (uint32_t k = 0; k < n; ++k) model_.shadow().set(place.first + k * place.stride, step.size, values[k]);
@@ -357,15 +358,15 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
     for (uint32_t k = 0; k < n; ++k)
       for (const auto& [global, exprs] : path.runs) ids.add(base + k * path.globals + global, exprs);
   }
-  put_misses(path, n);
+  put_misses(path, n, leading);
   model_.count_exprs(n * path.globals);
   events_ += n * path.events;
   items_ += n * path.items;
 }
 
-// What was not predicted: the values of new constants; in the first two rounds addresses where a loop begins anew, and shapes that
+// What was not predicted: the values of new constants; in the first rounds addresses where a loop begins anew, and shapes that
 // came after something else the last time. The states' places are set.
-void Writer::put_misses(Path& path, uint32_t n) {
+void Writer::put_misses(Path& path, uint32_t n, bool leading) {
   Columns& c = *columns_;
   uint32_t before = hits_, done = 0;  // done: items up to and with the last miss
   auto miss = [&](uint32_t item, uint8_t control) {
@@ -390,26 +391,58 @@ void Writer::put_misses(Path& path, uint32_t n) {
     known = c.constants[j][k];
     miss(k * path.items + step.item - 1, control);
   };
-  for (uint32_t k = 0; k < 2; ++k) {
-    for (size_t j = 0; j < path.steps.size(); ++j) {
+  // A shape that surprises in the context before the path: that may be one of the path's own contexts, too.
+  bool surprise = false;
+  Model::Context context = model_.context();
+  for (size_t j = 0; j < 3 && leading; context.push(path.steps[j++].code)) surprise |= !model_.predicts(context.hash, path.steps[j].code);
+  size_t count = 0;
+  for (size_t j = 0; j < path.steps.size(); ++j) {
+    const Step& step = path.steps[j];
+    bool moves = false;
+    if (step.what != Step::kExpr) {
+      Model::State& s = model_.state_at(step.state);
+      const auto& place = c.places[j];
+      moves = place.stride != s.stride || place.first - step.base != s.next_offset();
+      if (!moves) s.offset = place.first + (n - 1) * place.stride - step.base, s.moved = s.stride;
+    }
+    if (moves || step.fresh || !step.predicted || surprise) c.unsettled[count++] = {static_cast<uint16_t>(j), moves};
+  }
+  bool settled = false;
+  for (uint32_t k = 0; k < kUnsettled && !settled; ++k) {
+    settled = k > 0 && path.fresh.empty();
+    for (size_t u = 0; u < count; ++u) {
+      auto& [j, moves] = c.unsettled[u];
       Step& step = path.steps[j];
       if (step.fresh) put_constant(k, j);
       uint8_t control = 0xff;
-      put_shape_of(step.code, step.hash, step.predicted, control);
-      if (step.what != Step::kExpr) {
+      if (k == 0 && surprise && j < 3) {
+        const uint32_t hash = model_.context().hash;
+        bool predicted = model_.predicted_shape() == step.code;
+        if (!predicted)
+          for (Step& other : path.steps)
+            if (other.hash == hash) other.predicted = other.code == step.code;
+        put_shape_of(step.code, hash, predicted, control);
+        model_.followed_as_predicted(step.code);
+      } else if (k != 0 || !leading || j >= 3) {
+        put_shape_of(step.code, step.hash, step.predicted, control);
+      }
+      if (moves) {
         Model::State& s = model_.state_at(step.state);
-        const uint64_t offset = c.places[j].first + k * c.places[j].stride - step.base, moved = offset - s.offset;
-        if (moved != s.stride) {
-          put(kOffset, zigzag(moved));
-          s.stride = moved;
+        const auto& place = c.places[j];
+        const uint64_t offset = place.first + k * place.stride - step.base;
+        if (offset != s.next_offset()) {
+          put(kOffset, zigzag(offset - s.offset));
           control &= static_cast<uint8_t>(~kHitOffset);
         }
-        s.offset = k == 0 ? offset : c.places[j].first + (n - 1) * c.places[j].stride - step.base;
+        s.move_to(offset);
+        moves = place.stride != s.stride;
+        settled &= !moves;
+        if (!moves) s.offset = place.first + (n - 1) * place.stride - step.base, s.moved = s.stride;
       }
       if (control != 0xff) miss(k * path.items + step.item, control);
     }
   }
-  for (uint32_t k = 2; k < n && !path.fresh.empty(); ++k)
+  for (uint32_t k = kUnsettled; k < n && !path.fresh.empty(); ++k)
     for (uint16_t j : path.fresh) put_constant(k, j);
   hits_ = before + n * path.items - done;
 }

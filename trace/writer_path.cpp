@@ -85,6 +85,7 @@ bool Writer::complete(Path& path) const {
       ++path.locals, ++path.globals;
     }
   }
+  path.events_lead = path.steps.size() >= 3 && std::none_of(path.steps.begin(), path.steps.begin() + 3, [](const Step& step) { return step.what == Step::kExpr; });
   std::sort(states.begin(), states.end());
   if (std::adjacent_find(states.begin(), states.end()) != states.end()) path.columns = false;  // what one leaves the other changes
   return true;
@@ -214,31 +215,37 @@ size_t Writer::follow(Path& path, const stem_rec* first, const stem_rec* end, Id
     path.at = i;
     return static_cast<size_t>(r - first);
   };
-  for (int lead = 3; lead; --lead, ++r) {
-    Step& step = steps[i];
-    if (r == end || step.what == Step::kRounds) return stop();
-    if (!(step.what == Step::kExpr ? follow_expr<true>(step, *r, ids, constants) : follow_event<true>(step, *r, ids))) return stop();
-    if (++i == count) i = 0;
-  }
-  if (!is_up_to_date(path)) look_up(path);
-  for (; r != end; ++r) {
-    if (i == 0 && path.columns) {
-      if (path.columns_wait) {
-        --path.columns_wait;
-      } else if (const size_t rounds = take_columns(path, r, static_cast<size_t>(end - r) / count, ids, constants)) {
-        path.refusals = 0;
-        r += rounds * count;
-        if (r == end) break;
-      } else if (++path.refusals > 1) {
-        path.columns_wait = std::min(path.refusals, 8u);
-      }
+  auto columns = [&](bool leading) {
+    if (i != 0 || !path.columns) return false;
+    if (path.columns_wait) return --path.columns_wait, false;
+    const size_t most = static_cast<size_t>(end - r) / count;
+    if (const size_t rounds = take_columns(path, r, most, ids, constants, leading)) {
+      path.refusals = 0;
+      path.columns_wait = rounds < std::min(most, kMostRounds);  // what ended it is still there
+      r += rounds * count;
+      return true;
     }
+    if (++path.refusals > 1) path.columns_wait = std::min(path.refusals, 8u);
+    return false;
+  };
+  if (!path.events_lead || !columns(true)) {
+    for (int lead = 3; lead; --lead, ++r) {
+      Step& step = steps[i];
+      if (r == end || step.what == Step::kRounds) return stop();
+      if (!(step.what == Step::kExpr ? follow_expr<true>(step, *r, ids, constants) : follow_event<true>(step, *r, ids))) return stop();
+      if (++i == count) i = 0;
+    }
+    if (!is_up_to_date(path)) look_up(path);
+  }
+  while (r != end) {
+    if (columns(false)) continue;
     Step& step = steps[i];
     if (step.what == Step::kExpr) {
       if (!follow_expr<false>(step, *r, ids, constants)) break;
     } else if (step.what == Step::kRounds || !follow_event<false>(step, *r, ids)) {
       break;
     }
+    ++r;
     if (++i == count) i = 0;
   }
   path.changes = model_.changes();  // what changed, changed here

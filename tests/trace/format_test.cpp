@@ -188,7 +188,7 @@ TEST_CASE("what is not a trace, or another version's, is refused with a clear me
   bytes[8] = 99;
   std::ofstream(dir / "v", std::ios::binary)
       .write(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  CHECK(message(dir / "v").find("format version 99, this STEM reads version 2") != std::string::npos);
+  CHECK(message(dir / "v").find("format version 99, this STEM reads version 3") != std::string::npos);
   CHECK_THROWS_AS(save(random_trace(1, 50), dir / "no/such/dir/t"), stem::UserError);
 }
 

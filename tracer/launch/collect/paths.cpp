@@ -1,6 +1,5 @@
-// Loops among the records: when a record is of the same kind and place as one a little earlier, and the records from there up to
-// here are about to come again, the coming round is learned as a path (trace/path.h). From then on records that
-// come along it are written by Writer::follow(), which looks nothing up.
+// Loops among the records: where the same ones are about to come three times, the first round is learned as a path
+// (trace/path.h). From then on records that come along it are written by Writer::follow(), which looks nothing up.
 #include <algorithm>
 #include <span>
 
@@ -13,7 +12,7 @@ using trace::Path;
 
 namespace {
 
-constexpr unsigned kMostFailures = 16, kPatience = 256;
+constexpr unsigned kMostFailures = 16, kPatience = 32;
 
 uint64_t bit(unsigned kind) { return kind < 64 ? 1ull << kind : 0; }
 constexpr uint64_t kAccesses = 1ull << STEM_KIND_Read | 1ull << STEM_KIND_Write;
@@ -27,12 +26,12 @@ bool alike(const stem_rec& a, const stem_rec& b) {
   return kind_of(a) == STEM_RAW_Expr ? a.head == b.head : a.site == b.site;
 }
 
-// The fewest records, at most so many, that were the same before `at` as they are from there on; 0: none.
-size_t shortest_period(const stem_rec* at, size_t most) {
-  for (size_t period = 1; period <= most; ++period) {
+// After how many records they come again, and once more; 0: they do not.
+size_t coming_period(std::span<const stem_rec> records, size_t most) {
+  for (size_t period = 1; period <= most && 3 * period <= records.size(); ++period) {
     size_t i = 0;
-    while (i < period && alike(at[i], *(at + i - period))) ++i;
-    if (i == period) return period;
+    while (i < 2 * period && alike(records[i], records[i + period])) ++i;
+    if (i == 2 * period) return period;
   }
   return 0;
 }
@@ -118,11 +117,10 @@ size_t Translator::go_on(Path& path, const stem_rec* first, const stem_rec* end)
 }
 
 // Gives how many records were written, from `at` on.
-size_t Translator::along_path(const stem_rec* begin, const stem_rec* at, const stem_rec* end) {
+size_t Translator::along_path(const stem_rec* at, const stem_rec* end) {
   const uint64_t key = key_of(*at);
   const trace::ThreadId thread = thread_->id;
-  const size_t index = index_of(key, thread);
-  Path& path = loops_[index & (loops_.size() - 1)];
+  Path& path = loops_[index_of(key, thread) % loops_.size()];
   if (learning_) return 0;
   if (path.key == key && path.thread == thread) {
     if (!path.steps.empty()) {
@@ -134,16 +132,12 @@ size_t Translator::along_path(const stem_rec* begin, const stem_rec* at, const s
     }
     if (path.failures) return --path.failures, 0;
   }
-  const stem_rec* before = seen_[index];
-  seen_[index] = at;
-  if (before < begin || before >= at || !alike(*before, *at)) return 0;
-  const size_t period = shortest_period(at, std::min({static_cast<size_t>(at - before), static_cast<size_t>(end - at), Path::kMostSteps}));
-  if (period == 0 || !std::all_of(at, at + period, [this](const stem_rec& r) { return can_learn(r); })) return 0;
   path = Path{};
   path.key = key;
   path.thread = thread;
-  if (holds_loop({at, period})) {
-    path.failures = kPatience;  // the inner one is better
+  const size_t period = coming_period({at, end}, Path::kMostSteps);
+  if (period == 0 || holds_loop({at, period}) || !std::all_of(at, at + period, [this](const stem_rec& r) { return can_learn(r); })) {
+    path.failures = kPatience;  // before it is tried again. A loop in it is better by itself
     return 0;
   }
   learning_ = &path;

@@ -194,13 +194,12 @@ void Translator::can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, 
 }
 
 void Translator::records(const stem_rec* begin, const stem_rec* end) {
-  for (const char* p = reinterpret_cast<const char*>(begin); p < reinterpret_cast<const char*>(end); p += 64) __builtin_prefetch(p);
   for (const stem_rec* r = begin; r != end && !broken_; ++r) {
     const Thread& t = *thread_;
     const unsigned kind = kind_of(*r);
     if (t.blob_left == 0 && t.wait == Wait::None) {
       if (kind == STEM_KIND_Read || kind == STEM_KIND_Lock) {
-        if (const size_t used = along_path(begin, r, end)) {
+        if (const size_t used = along_path(r, end)) {
           r += used - 1;
           continue;
         }

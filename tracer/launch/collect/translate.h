@@ -64,7 +64,7 @@ class Translator {
 
   void record(const stem_rec& r);
   bool again(const stem_rec& r, unsigned kind);
-  size_t along_path(const stem_rec* begin, const stem_rec* at, const stem_rec* end);
+  size_t along_path(const stem_rec* at, const stem_rec* end);
   size_t go_on(trace::Path& path, const stem_rec* first, const stem_rec* end);
   bool can_learn(const stem_rec& r) const;
   void learn(const stem_rec& r, trace::ExprId before);
@@ -131,7 +131,6 @@ class Translator {
   };
   std::vector<Round> rounds_;
   std::vector<trace::Path> loops_ = std::vector<trace::Path>(256);
-  std::vector<const stem_rec*> seen_ = std::vector<const stem_rec*>(1024);  // by key: where such a record was seen last
   trace::Path* learning_ = nullptr;
   size_t learn_left_ = 0;
   std::unordered_map<uint64_t, uint32_t> inputs_;  // the recorder's number -> ours
