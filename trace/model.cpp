@@ -124,65 +124,90 @@ void Model::learn_formula(State& state, unsigned size, uint64_t value) {
 
 namespace {
 
-// Each node waits for the one before it, which must not go through memory for that: a function for each operation and each way to
-// get its operands, with what the node before gave in a register.
-enum From { kConstant, kLast, kEarlier };
-using NodeValue = uint64_t (*)(uint64_t last, const uint64_t* values, uint32_t at, const Model::RoundNode& node);
-
-template <Op op, From first, From second>
-uint64_t node_value(uint64_t last, const uint64_t* values, uint32_t at, const Model::RoundNode& node) {
-  auto operand = [&](From from, uint32_t back) { return from == kConstant ? node.constant : from == kLast ? last : values[(at - back) & (Model::kRecent - 1)]; };
-  return apply(op, node.width, operand(first, node.a), operand(second, node.b), 0, node.width, node.width, 0);
-}
-
-template <Op op>
-NodeValue node_value(From first, From second) {
-  static constexpr NodeValue table[3][3] = {
-      {nullptr, node_value<op, kConstant, kLast>, node_value<op, kConstant, kEarlier>},
-      {node_value<op, kLast, kConstant>, node_value<op, kLast, kLast>, node_value<op, kLast, kEarlier>},
-      {node_value<op, kEarlier, kConstant>, node_value<op, kEarlier, kLast>, node_value<op, kEarlier, kEarlier>},
-  };
-  return table[first][second];
-}
-
-NodeValue node_value(Op op, From first, From second) {
-  switch (op) {
-    case Op::Add: return node_value<Op::Add>(first, second);
-    case Op::Sub: return node_value<Op::Sub>(first, second);
-    case Op::Mul: return node_value<Op::Mul>(first, second);
-    case Op::UDiv: return node_value<Op::UDiv>(first, second);
-    case Op::SDiv: return node_value<Op::SDiv>(first, second);
-    case Op::URem: return node_value<Op::URem>(first, second);
-    case Op::SRem: return node_value<Op::SRem>(first, second);
-    case Op::Shl: return node_value<Op::Shl>(first, second);
-    case Op::LShr: return node_value<Op::LShr>(first, second);
-    case Op::AShr: return node_value<Op::AShr>(first, second);
-    case Op::And: return node_value<Op::And>(first, second);
-    case Op::Or: return node_value<Op::Or>(first, second);
-    case Op::Xor: return node_value<Op::Xor>(first, second);
-    case Op::Const: case Op::Read: case Op::Input: case Op::Opaque: case Op::Eq: case Op::Ne: case Op::Ult: case Op::Ule: case Op::Slt: case Op::Sle:
-    case Op::Ite: case Op::ZExt: case Op::SExt: case Op::Trunc: case Op::Extract: case Op::Concat: break;
-  }
-  return nullptr;
-}
+// Each node waits for the one before it, which must not go through memory for that: a case for each operation and each way to get
+// its operands, with what the node before gave in a register.
+enum From : unsigned { kConstant, kLast, kEarlier };
+constexpr unsigned way_of(Op op, From first, From second) { return static_cast<unsigned>(op) << 4 | first << 2 | second; }
+From from(uint32_t back) { return back == 0 ? kConstant : back == 1 ? kLast : kEarlier; }
 
 }  // namespace
 
-bool Model::add_rounds(const RoundNode* nodes, uint32_t count, uint32_t rounds) {
-  NodeValue of[kMostRoundNodes];
-  auto from = [](uint32_t back) { return back == 0 ? kConstant : back == 1 ? kLast : kEarlier; };
-  if (count > kMostRoundNodes) return false;
-  for (uint32_t i = 0; i < count; ++i)
-    if (!(of[i] = node_value(nodes[i].op, from(nodes[i].a), from(nodes[i].b)))) return false;
+struct Model::RoundCode {
+  unsigned way;
+  uint8_t width;
+  uint32_t a, b;
+  uint64_t constant;
+};
+
+// same_width: that of all nodes, or 0.
+template <unsigned same_width>
+void Model::run_rounds(const RoundCode* code, uint32_t count, uint32_t rounds) {
   uint64_t* const values = recent_.data();
   constexpr uint32_t wrap = kRecent - 1;
   uint32_t at = next_expr_;
   uint64_t last = values[(at - 1) & wrap];
-  for (uint32_t round = 0; round < rounds; ++round)
-    for (uint32_t i = 0; i < count; ++i, ++at) values[at & wrap] = last = of[i](last, values, at, nodes[i]);
-  for (uint32_t id = next_expr_; id != at;)
-    for (uint32_t i = 0; i < count; ++i) recent_width_[id++ & wrap] = nodes[i].width;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (const RoundCode* node = code; node != code + count; ++node, ++at) {
+      const unsigned width = same_width ? same_width : node->width;
+      switch (node->way) {
+#define STEM_WAY(op, first, second, x, y)                     \
+  case way_of(Op::op, first, second):                         \
+    last = apply(Op::op, width, x, y, 0, width, width, 0);    \
+    break;
+#define STEM_WAYS(op)                                                                                \
+  STEM_WAY(op, kConstant, kLast, node->constant, last)                                               \
+  STEM_WAY(op, kConstant, kEarlier, node->constant, values[(at - node->b) & wrap])                   \
+  STEM_WAY(op, kLast, kConstant, last, node->constant)                                               \
+  STEM_WAY(op, kLast, kLast, last, last)                                                             \
+  STEM_WAY(op, kLast, kEarlier, last, values[(at - node->b) & wrap])                                 \
+  STEM_WAY(op, kEarlier, kConstant, values[(at - node->a) & wrap], node->constant)                   \
+  STEM_WAY(op, kEarlier, kLast, values[(at - node->a) & wrap], last)                                 \
+  STEM_WAY(op, kEarlier, kEarlier, values[(at - node->a) & wrap], values[(at - node->b) & wrap])
+        STEM_WAYS(Add)
+        STEM_WAYS(Sub)
+        STEM_WAYS(Mul)
+        STEM_WAYS(UDiv)
+        STEM_WAYS(SDiv)
+        STEM_WAYS(URem)
+        STEM_WAYS(SRem)
+        STEM_WAYS(Shl)
+        STEM_WAYS(LShr)
+        STEM_WAYS(AShr)
+        STEM_WAYS(And)
+        STEM_WAYS(Or)
+        STEM_WAYS(Xor)
+#undef STEM_WAYS
+#undef STEM_WAY
+        default:  // not an enumeration, and there are no others
+          __builtin_unreachable();
+      }
+      values[at & wrap] = last;
+    }
+  }
   next_expr_ = at;
+}
+
+bool Model::add_rounds(const RoundNode* nodes, uint32_t count, uint32_t rounds) {
+  RoundCode code[kMostRoundNodes];
+  if (count > kMostRoundNodes) return false;
+  bool wide = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    const RoundNode& node = nodes[i];
+    if (node.op < Op::Add || node.op > Op::Xor || (node.a == 0 && node.b == 0)) return false;
+    code[i] = {way_of(node.op, from(node.a), from(node.b)), node.width, node.a, node.b, node.constant};
+    wide &= node.width == 64;
+  }
+  const ExprId first = next_expr_;
+  if (wide) run_rounds<64>(code, count, rounds);
+  else run_rounds<0>(code, count, rounds);
+  if (wide && next_expr_ - first <= kRecent) {
+    const uint32_t begin = first & (kRecent - 1), n = next_expr_ - first, piece = std::min(n, kRecent - begin);
+    std::fill_n(recent_width_.begin() + begin, piece, uint8_t{64});
+    std::fill_n(recent_width_.begin(), n - piece, uint8_t{64});
+    return true;
+  }
+  for (uint32_t id = first; id != next_expr_;)
+    for (uint32_t i = 0; i < count; ++i) recent_width_[id++ & (kRecent - 1)] = nodes[i].width;
   return true;
 }
 

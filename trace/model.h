@@ -264,6 +264,9 @@ class Model {
   const std::vector<Input>* inputs = nullptr;  // for the values of Op::Input
 
  private:
+  struct RoundCode;
+  template <unsigned same_width>
+  void run_rounds(const RoundCode* code, uint32_t count, uint32_t rounds);
   void add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given);
   bool by_formula(const State& state, unsigned size, uint64_t& value) const;
 

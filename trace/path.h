@@ -26,6 +26,7 @@ struct Path {
     What what = kOther;
     // What was learned: how the record looks.
     uint8_t size = 0;
+    uint64_t mask = 0;  // of so many bytes
     bool leaf = false;
     bool fixed = false;  // kOther: the record's `expr` is part of its kind
     uint64_t key = 0;    // of an event: what can_repeat() was told

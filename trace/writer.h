@@ -104,6 +104,8 @@ class Writer {
   bool put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr, uint8_t& control);
   void put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control);
   void put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given, uint8_t control);
+  bool goes_on(std::span<const RoundNode> nodes, uint32_t result, ExprId input, Model::Template** templates);
+  uint32_t add_like_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds, Model::Template** templates);
   void look_up(Path& path);
   bool is_up_to_date(Path& path) const;
   // Many rounds at once (writer_columns.cpp); how many were added. The others find for how many rounds all goes on as before,
@@ -122,8 +124,10 @@ class Writer {
   void add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constants, bool leading);
   template <bool leading>
   bool follow_expr(Path::Step& step, const stem_rec& r, IdRuns& ids, Constants& constants);
-  template <bool leading>
+  template <bool leading, Path::Step::What what>
   bool follow_event(Path::Step& step, const stem_rec& r, IdRuns& ids);
+  template <bool leading>
+  bool follow_step(Path::Step& step, const stem_rec& r, IdRuns& ids, Constants& constants);
   template <bool leading>
   uint8_t follow_shape(uint32_t code, uint32_t hash, bool& predicted);
   void put_miss(uint8_t control);
@@ -179,7 +183,7 @@ inline void Writer::can_repeat(uint64_t key, uint64_t base, uint64_t first, uint
 }
 
 // False, and nothing is added: a read that memory does not explain.
-inline bool Writer::put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
+[[gnu::always_inline]] inline bool Writer::put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr,
                               uint8_t& control) {
   if (kind == Kind::Read) {
     Shadow::Seen seen = model_.shadow().get(addr, size);
@@ -199,7 +203,7 @@ inline bool Writer::put_value(Model::State& s, Kind kind, unsigned size, uint64_
   return true;
 }
 
-inline void Writer::put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control) {
+[[gnu::always_inline]] inline void Writer::put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control) {
   if (offset != s.next_offset()) {
     control &= static_cast<uint8_t>(~kHitOffset);
     put(kOffset, zigzag(offset - s.offset));
@@ -251,7 +255,7 @@ inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId act
   }
 }
 
-inline void Writer::put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given,
+[[gnu::always_inline]] inline void Writer::put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given,
                                  uint8_t control) {
   const ExprId next = model_.next_expr();
   put_operand(t.operand[0], next, a, kHitA, control);

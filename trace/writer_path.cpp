@@ -136,17 +136,16 @@ inline uint8_t Writer::follow_shape(uint32_t code, uint32_t hash, bool& predicte
 }
 
 // False: nothing was added.
-template <bool leading>
+template <bool leading, Step::What what>
 inline bool Writer::follow_event(Step& step, const stem_rec& r, IdRuns& ids) {
   const uint64_t addr = r.head & kAddress;
   if (r.head >> 48 != step.head || r.site != step.site || addr - step.first >= step.length) return false;
-  const unsigned size = step.size;
   uint64_t value = r.value;
   ExprId expr = 0;
-  const auto kind = static_cast<Kind>(step.head & 0xff);
-  if (step.what != Step::kOther) {
-    value &= width_mask(8 * size);
-    if (kind == Kind::Write && r.expr) expr = ids.find(r.expr);
+  const auto kind = what == Step::kRead ? Kind::Read : what == Step::kWrite ? Kind::Write : static_cast<Kind>(step.head & 0xff);
+  if (what != Step::kOther) {
+    value &= step.mask;
+    if (what == Step::kWrite && r.expr) expr = ids.find(r.expr);
   } else if (!step.fixed) {
     expr = ids.find(r.expr);
   } else if (r.expr != step.expr || (kind == Kind::Signal && value)) {  // a signal that wakes somebody names a thread
@@ -154,14 +153,16 @@ inline bool Writer::follow_event(Step& step, const stem_rec& r, IdRuns& ids) {
   }
   Model::State& s = model_.state_at(step.state);
   uint8_t control = 0xff;
-  if (!put_value(s, kind, size, addr, value, expr, control)) return false;
+  if (!put_value(s, kind, step.size, addr, value, expr, control)) return false;
   control &= follow_shape<leading>(step.code, step.hash, step.predicted);
   put_place(s, addr - step.base, value, expr, control);
   put_control(control);
-  if (kind == Kind::Read) model_.note_read(step.state);
-  if (step.leaf) {
-    ids.add(model_.next_expr());
-    model_.add_leaf(8u * size, value);
+  if (what == Step::kRead) {
+    model_.note_read(step.state);
+    if (step.leaf) {
+      ids.add(model_.next_expr());
+      model_.add_leaf(8u * step.size, value);
+    }
   }
   ++events_;
   item_done();
@@ -204,6 +205,23 @@ inline bool Writer::follow_expr(Step& step, const stem_rec& r, IdRuns& ids, Cons
   return true;
 }
 
+template <bool leading>
+inline bool Writer::follow_step(Step& step, const stem_rec& r, IdRuns& ids, Constants& constants) {
+  switch (step.what) {
+    case Step::kRead:
+      return follow_event<leading, Step::kRead>(step, r, ids);
+    case Step::kWrite:
+      return follow_event<leading, Step::kWrite>(step, r, ids);
+    case Step::kOther:
+      return follow_event<leading, Step::kOther>(step, r, ids);
+    case Step::kExpr:
+      return follow_expr<leading>(step, r, ids, constants);
+    case Step::kRounds:
+      return false;
+  }
+  return false;
+}
+
 size_t Writer::follow(Path& path, const stem_rec* first, const stem_rec* end, IdRuns& ids, Constants& constants) {
   if (path.thread != model_.thread()) return 0;
   if (!is_up_to_date(path)) look_up(path);
@@ -230,21 +248,14 @@ size_t Writer::follow(Path& path, const stem_rec* first, const stem_rec* end, Id
   };
   if (!path.events_lead || !columns(true)) {
     for (int lead = 3; lead; --lead, ++r) {
-      Step& step = steps[i];
-      if (r == end || step.what == Step::kRounds) return stop();
-      if (!(step.what == Step::kExpr ? follow_expr<true>(step, *r, ids, constants) : follow_event<true>(step, *r, ids))) return stop();
+      if (r == end || !follow_step<true>(steps[i], *r, ids, constants)) return stop();
       if (++i == count) i = 0;
     }
     if (!is_up_to_date(path)) look_up(path);
   }
   while (r != end) {
     if (columns(false)) continue;
-    Step& step = steps[i];
-    if (step.what == Step::kExpr) {
-      if (!follow_expr<false>(step, *r, ids, constants)) break;
-    } else if (step.what == Step::kRounds || !follow_event<false>(step, *r, ids)) {
-      break;
-    }
+    if (!follow_step<false>(steps[i], *r, ids, constants)) break;
     ++r;
     if (++i == count) i = 0;
   }

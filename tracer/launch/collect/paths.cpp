@@ -89,6 +89,7 @@ void Translator::learn(const stem_rec& r, trace::ExprId before) {
   } else if (bit(kind) & kAccesses) {
     step.what = kind == STEM_KIND_Read ? Path::Step::kRead : Path::Step::kWrite;
     step.size = aux & 0xf;
+    step.mask = trace::width_mask(8u * step.size);
     step.leaf = kind == STEM_KIND_Read && (aux & STEM_AUX_LEAF) && !leafless_;
   } else if (bit(kind) & kPlain) {
     step.fixed = true;
