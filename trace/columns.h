@@ -31,6 +31,7 @@ struct Writer::Columns {
   std::array<Column, Path::kMostSteps> constants;  // that are operands
   std::array<Place, Path::kMostSteps> places;
   std::array<Expression, Path::kMostSteps> expressions;
+  std::array<bool, Path::kMostSteps> done;  // its values are there
   Column scratch[4];
   struct Unsettled {  // a step with something that may not be predicted in the first rounds
     uint16_t step;

@@ -39,6 +39,7 @@ enum TableRecord : uint8_t {
   kTableMessage,   // blob
   kTableEnd,       // outcome, exit code, number of events
   kTableOption,    // blobs: key, value; of the run that the last kTableMeta describes
+  kTableRound,     // result, number of nodes, of each: operation, width, a, b, constant (trace/rounds.h)
 };
 
 struct FileHeader {

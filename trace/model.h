@@ -2,7 +2,7 @@
 // trace. The writer stores only where the prediction was wrong; the reader makes the same predictions. A loop that has
 // gone round once costs next to nothing.
 //
-// An item is an event, an expression or a switch of thread. What is static about it (site, kind, size, flags; operation
+// An item is an event, an expression, a loop of expressions or a switch of thread. What is static about it (site, kind, size, flags; operation
 // and width) is its *shape*, a number given at first sight. Predicted are
 //   shape      what followed the thread's last three shapes the last time
 //   object, offset, value, value2, variable   from the last item of that shape in that thread, with strides
@@ -13,6 +13,7 @@
 //   operands                    what they were the last time in this context, relative or absolute
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +27,7 @@ namespace stem::trace {
 struct Shape {
   uint64_t key = 0;
 
-  enum Type : uint64_t { kEvent, kExpr, kSwitch };
+  enum Type : uint64_t { kEvent, kExpr, kSwitch, kRounds };
   enum Leaf : uint64_t { kNoLeaf, kOwnLeaf, kOtherLeaf };  // kOwnLeaf: the event defines the next expression
 
   static Shape of(const Event& e, Leaf leaf) {
@@ -37,11 +38,13 @@ struct Shape {
     return {static_cast<uint64_t>(op) | static_cast<uint64_t>(width) << 8 | kExpr << 62};
   }
   static Shape of_switch(ThreadId thread) { return {thread | kSwitch << 62}; }
+  static Shape of_rounds(uint32_t round) { return {round | kRounds << 62}; }
 
   Type type() const { return static_cast<Type>(key >> 62); }
   Leaf leaf() const { return static_cast<Leaf>(key >> 60 & 3); }
   SiteId site() const { return static_cast<SiteId>(key); }
   ThreadId thread() const { return static_cast<ThreadId>(key); }
+  uint32_t round() const { return static_cast<uint32_t>(key); }
   uint16_t flags() const { return static_cast<uint16_t>(key >> 32); }
   unsigned kind() const { return key >> 48 & 0xff; }
   uint8_t size() const { return key >> 56 & 0xf; }
@@ -66,7 +69,7 @@ enum Hit : uint8_t {
 
 class Model {
  public:
-  static constexpr unsigned kStates = 1 << 14, kContexts = 1 << 14, kRecent = 1 << 12, kReads = 8;
+  static constexpr unsigned kStates = 1 << 14, kContexts = 1 << 14, kRecent = 1 << 15, kReads = 8;
 
   // The last item of a shape in a thread.
   struct State {
@@ -211,16 +214,17 @@ class Model {
       add_rare_expr(op, width, a, b, c, given);
     }
   }
-  // A round of a loop that only computes: each node out of two of these.
-  struct RoundNode {
-    Op op;
-    uint8_t width;
-    uint32_t a, b;      // so far back; 0: the constant
-    uint64_t constant;  // at most one of them is
-  };
-  static constexpr uint32_t kMostRoundNodes = 32;
-  // The values of so many rounds. What they are made of is known. False, and nothing is added: an operation that is not for this.
-  bool add_rounds(const RoundNode* nodes, uint32_t count, uint32_t rounds);
+  // So many expressions of a loop that only computes, of which one's value is known.
+  void add_rounds(uint32_t count, uint32_t result, unsigned width, uint64_t value, bool known) {
+    set_rounds(next_expr_, count, result, width, value, known);
+    next_expr_ += count;
+  }
+  void set_rounds(ExprId first, uint32_t count, uint32_t result, unsigned width, uint64_t value, bool known) {
+    const uint32_t begin = first & (kRecent - 1), piece = std::min(count, kRecent - begin);
+    std::fill_n(recent_width_.begin() + begin, piece, uint8_t{0});
+    std::fill_n(recent_width_.begin(), std::min(count - piece, kRecent), uint8_t{0});
+    if (known) set_value(first + result, width, value);
+  }
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Many at once: the value of one that comes after the present ones, all of them before any is counted.
   void set_value(ExprId id, unsigned width, uint64_t value) {
@@ -264,9 +268,6 @@ class Model {
   const std::vector<Input>* inputs = nullptr;  // for the values of Op::Input
 
  private:
-  struct RoundCode;
-  template <unsigned same_width>
-  void run_rounds(const RoundCode* code, uint32_t count, uint32_t rounds);
   void add_rare_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given);
   bool by_formula(const State& state, unsigned size, uint64_t& value) const;
 

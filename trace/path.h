@@ -20,6 +20,7 @@ namespace stem::trace {
 
 struct Path {
   static constexpr size_t kMostSteps = 64;
+  static constexpr uint16_t kNoStep = 0xffff;
 
   struct Step {
     enum What : uint8_t { kRead, kWrite, kOther, kExpr, kRounds };
@@ -39,6 +40,8 @@ struct Path {
     bool binary = false;
     Op op{};
     uint8_t width = 0;
+    // kRounds: which of the writer's, and how many.
+    uint32_t round = 0, rounds = 0;
     // Its shape; that of the new constant before it.
     uint32_t code = 0, constant_code = 0;
     // What was looked up. The context that predicts it is that of the three items before it in the path.
@@ -47,8 +50,10 @@ struct Path {
     uint32_t state = 0;
     uint64_t first = 0, length = 0, base = 0;
     Model::Template *operands = nullptr, *constant_operands = nullptr;
-    // Where it stands in a round: its item, its expression among the recorder's and among the file's (from 0).
-    uint32_t item = 0, local = 0, global = 0;
+    // Where it stands in a round: its item, its expression among the recorder's and among the file's (from 0). kRounds: the first of
+    // its expressions; `result`: the one that others use, and how wide that is.
+    uint32_t item = 0, local = 0, global = 0, result = 0;
+    uint8_t result_width = 0;
   };
 
   ThreadId thread = kNone;
@@ -58,7 +63,7 @@ struct Path {
   uint64_t events_added = 0, changes = 0;  // how many there had been when the answers were looked up
   uint64_t contexts = 0;                   // which contexts predict its items: a bit for each hash modulo 64
   unsigned failures = 0;
-  // Of one round. by_local: the step that makes the recorder's expression.
+  // Of one round. by_local: the step that makes the recorder's expression, if others can use that.
   uint32_t items = 0, events = 0, locals = 0, globals = 0;
   std::vector<uint16_t> by_local, fresh;  // fresh: the steps that are
   std::vector<std::pair<uint32_t, uint32_t>> runs;  // of consecutive expressions that the recorder counts: from where, how many

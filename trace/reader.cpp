@@ -16,6 +16,8 @@
 namespace stem::trace {
 
 struct Reader::Decoder {
+  uint32_t round = 0, round_at = 0, round_end = 0;  // a loop whose expressions are being given
+  ExprId round_first = 0, round_input = 0;
   int fd = -1;
   std::vector<uint8_t> memory;  // instead of fd
   size_t at = 0;
@@ -185,6 +187,7 @@ Reader::Item Reader::next() {
     ++recovery_.events;
     return Item::Event;
   }
+  if (d.round_at != d.round_end) return next_of_rounds();
   while (!d.stopped) {
     if (d.items_left == 0) {
       if (!next_block()) return Item::End;
@@ -220,6 +223,9 @@ Reader::Item Reader::next() {
     } else if (shape.type() == Shape::kExpr) {
       if (!decode_expr(code, control)) break;
       return Item::Expr;
+    } else if (shape.type() == Shape::kRounds) {
+      if (!decode_rounds(code, control)) break;
+      return next_of_rounds();
     } else if (shape.type() == Shape::kEvent) {
       if (!decode_event(code, control)) break;
       if (shape.leaf() == Shape::kOwnLeaf) {
@@ -230,8 +236,6 @@ Reader::Item Reader::next() {
       }
       ++recovery_.events;
       return Item::Event;
-    } else {
-      break;
     }
   }
   stop(fmt::format("block {} makes no sense after {} events", d.blocks ? d.blocks - 1 : 0, recovery_.events));
@@ -267,6 +271,40 @@ bool Reader::decode_expr(uint32_t code, uint8_t control) {
   d.model.followed_by(code);
   d.expr_id = next;
   return true;
+}
+
+bool Reader::decode_rounds(uint32_t code, uint8_t control) {
+  Decoder& d = *decoder_;
+  const Shape shape = d.model.shape(code);
+  if (shape.round() >= rounds_.size()) return false;
+  const Round& round = rounds_[shape.round()];
+  const ExprId next = d.model.next_expr();
+  Model::Template& t = d.model.current_template(code);
+  ExprId input = t.operand[0].guess(next);
+  if (!(control & kHitA)) {
+    const uint64_t back = d.columns[kExprs].varint();
+    input = back < next ? next - static_cast<ExprId>(back) : 0;
+  }
+  if (input == 0 || input >= next) return false;
+  t.operand[0].learn(next, input);
+  if (!(control & kHitValue)) t.value += d.columns[kConstant].signed_varint();
+  if (d.columns[kExprs].bad() || d.columns[kConstant].bad() || t.value < 1 || t.value > Round::kMostRounds) return false;
+  const auto rounds = static_cast<uint32_t>(t.value);
+  const uint32_t exprs = round.exprs(rounds);
+  if (exprs >= UINT32_MAX - next) return false;
+  uint64_t value = 0;
+  const bool known = d.model.recent(input, value);
+  d.model.add_rounds(exprs, round.result_of(rounds), round.width(), known ? round.value(value, rounds) : 0, known);
+  d.model.followed_by(code);
+  d.round = shape.round(), d.round_input = input, d.round_first = next, d.round_at = 0, d.round_end = exprs;
+  return true;
+}
+
+Reader::Item Reader::next_of_rounds() {
+  Decoder& d = *decoder_;
+  expr_ = rounds_[d.round].expr(d.round_at, d.round_first, d.round_input);
+  d.expr_id = d.round_first + d.round_at++;
+  return Item::Expr;
 }
 
 bool Reader::decode_event(uint32_t code, uint8_t control) {
@@ -403,6 +441,20 @@ bool Reader::table_record(uint8_t type) {
       nondet.bytes = blob_bytes();
       nondets_.push_back(std::move(nondet));
       return true;
+    }
+    case kTableRound: {
+      const uint64_t result = t.varint(), count = t.count();
+      if (count > Round::kMostNodes) return false;
+      std::vector<Round::Node> nodes;
+      for (uint64_t i = 0; i < count; ++i) {
+        const auto op = static_cast<Op>(t.byte());
+        const uint8_t width = t.byte();
+        const uint64_t a = t.varint(), b = t.varint();
+        if (a > Round::kMostNodes || b > Round::kMostNodes) return false;
+        nodes.push_back({op, width, static_cast<uint32_t>(a), static_cast<uint32_t>(b), t.varint()});
+      }
+      rounds_.emplace_back(std::move(nodes), static_cast<uint32_t>(std::min<uint64_t>(result, Round::kMostNodes)));
+      return rounds_.back().valid();
     }
     case kTableMessage:
       messages_.push_back(t.blob());

@@ -19,6 +19,7 @@
 
 #include "trace/event.h"
 #include "trace/object_store.h"
+#include "trace/rounds.h"
 
 namespace stem::trace {
 
@@ -81,6 +82,8 @@ class Reader {
   bool read_object();
   bool decode_item();
   bool decode_expr(uint32_t code, uint8_t control);
+  bool decode_rounds(uint32_t code, uint8_t control);
+  Item next_of_rounds();
   bool decode_event(uint32_t code, uint8_t control);
   bool stop(std::string why);
   bool read_bytes(void* to, size_t size);
@@ -94,6 +97,7 @@ class Reader {
   std::vector<Thread> threads_;
   std::vector<std::string> variables_;
   std::vector<Input> inputs_;
+  std::vector<Round> rounds_;
   std::vector<Nondet> nondets_;
   std::vector<std::string> messages_;
   ObjectStore objects_;

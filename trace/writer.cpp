@@ -185,79 +185,35 @@ void Writer::switch_to(ThreadId thread) {
 
 ExprId Writer::add_expr(const Expr& e) { return add_expr(e.op, e.width, e.a, e.b, e.c, e.value); }
 
-// Will a round that begins with `input`, made just before, and all that follow it be predicted wholly? Their shapes follow one
-// another in a ring; constants are predicted where they are, the others as far back as they are.
-bool Writer::goes_on(std::span<const RoundNode> nodes, uint32_t result, ExprId input, Model::Template** templates) {
-  const auto n = static_cast<uint32_t>(nodes.size());
-  const ExprId first = model_.next_expr();
-  if (n < 3 || input + n != first + result) return false;
-  const auto code_of = [this](const RoundNode& node) { return op_codes_[static_cast<unsigned>(node.op) & 63][node.width] - 1; };
-  Model::Context at = model_.context();
-  for (uint32_t i = 0; i < 3; ++i)
-    if (at.last[i] != code_of(nodes[n - 1 - i])) return false;
-  for (uint32_t i = 0; i < n; ++i) {
-    const RoundNode& node = nodes[i];
-    const uint32_t code = code_of(node);
-    if (!model_.predicts(at.hash, code)) return false;
-    Model::Template& t = model_.template_at(at.hash, code);
-    auto predicted = [&](const Model::Operand& operand, uint32_t reference) {
-      if (reference == 0) return operand.by_absolute && operand.absolute == node.constant;
-      return !operand.by_absolute && operand.relative == (reference == 1 ? n + i - result : i + 2 - reference);
-    };
-    if (!predicted(t.operand[0], node.a) || !predicted(t.operand[1], node.b) || t.operand[2].guess(first + i) != 0 || t.value != 0) return false;
-    templates[i] = &t;
-    at.push(code);
+uint32_t Writer::add_round(Round round) {
+  STEM_CHECK(round.valid());
+  auto& tables = encoder_->columns[kTables];
+  tables.byte(kTableRound);
+  tables.varint(round.result());
+  tables.varint(round.nodes().size());
+  for (const Round::Node& node : round.nodes()) {
+    tables.byte(static_cast<uint8_t>(node.op));
+    tables.byte(node.width);
+    tables.varint(node.a);
+    tables.varint(node.b);
+    tables.varint(node.constant);
   }
-  return true;
+  rounds_.push_back(std::move(round));
+  return static_cast<uint32_t>(rounds_.size() - 1);
 }
 
-ExprId Writer::add_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds) {
-  const auto n = static_cast<uint32_t>(nodes.size());
-  STEM_CHECK(n && n <= kMostRoundNodes && result < n);
-  Model::Template* templates[kMostRoundNodes];
-  while (rounds) {
-    if (const uint32_t done = goes_on(nodes, result, input, templates) ? add_like_rounds(nodes, result, input, rounds, templates) : 0) {
-      input = model_.next_expr() - n + result;
-      rounds -= done;
-      continue;
-    }
-    const ExprId first = model_.next_expr();
-    auto operand = [&](uint32_t reference, const RoundNode& node) { return reference == 0 ? node.constant : reference == 1 ? input : first + reference - 2; };
-    for (const RoundNode& node : nodes) add_expr(node.op, node.width, operand(node.a, node), operand(node.b, node), 0, 0);
-    input = first + result;
-    --rounds;
-  }
-  return input;
-}
-
-// All of them, or as many as a block and the age of their constants allow: how many.
-uint32_t Writer::add_like_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds, Model::Template** templates) {
-  const auto n = static_cast<uint32_t>(nodes.size());
-  rounds = std::min(rounds, (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n);
-  Model::RoundNode values[kMostRoundNodes];
-  bool known = true;
-  for (uint32_t i = 0; i < n; ++i) {
-    const RoundNode& node = nodes[i];
-    uint64_t value = 0, input_value;
-    if (node.a == 0 || node.b == 0) {
-      known &= model_.recent(node.constant, value);
-      const uint32_t age = model_.next_expr() - node.constant;
-      rounds = std::min(rounds, (Model::kRecent - std::min(age, Model::kRecent)) / n);
-    }
-    if (node.a == 1 || node.b == 1) known &= model_.recent(input, input_value);
-    auto back = [&](uint32_t reference) { return reference == 0 ? 0 : reference == 1 ? n + i - result : i + 2 - reference; };
-    values[i] = {node.op, node.width, back(node.a), back(node.b), value};
-  }
-  if (!known || rounds == 0 || !model_.add_rounds(values, n, rounds)) return 0;
-  const ExprId last = model_.next_expr() - n;
-  for (uint32_t i = 0; i < n; ++i) {
-    auto its = [&](uint32_t back) { return back ? last + i - back : nodes[i].constant; };
-    templates[i]->operand[0].confirm(last + i, its(values[i].a));
-    templates[i]->operand[1].confirm(last + i, its(values[i].b));
-  }
-  hits_ += rounds * n;
-  items_ += rounds * n;
-  return rounds;
+uint32_t Writer::add_rounds(uint32_t round, ExprId input, uint32_t rounds) {
+  STEM_CHECK(round < rounds_.size() && rounds >= 1 && rounds <= Round::kMostRounds);
+  const ExprId next = model_.next_expr();
+  const uint32_t exprs = rounds_[round].exprs(rounds);
+  if (input == 0 || input >= next || exprs >= UINT32_MAX - next) refuse_expr();
+  uint8_t control = 0xff;
+  uint32_t code;
+  put_shape(model_.predicted_shape(), Shape::of_rounds(round), control, code);
+  put_rounds(model_.current_template(code), rounds_[round], input, rounds, control);
+  model_.followed_by(code);
+  item_done();
+  return exprs;
 }
 
 void Writer::refuse_expr() { STEM_CHECK(!"an expression that refers to what is not there"); }

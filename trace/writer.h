@@ -16,6 +16,7 @@
 #include "trace/path.h"
 #include "trace/raw.h"
 #include "trace/recorded_ids.h"
+#include "trace/rounds.h"
 
 namespace stem::trace {
 
@@ -47,16 +48,10 @@ class Writer {
   ExprId add_expr(const Expr& expr);
   ExprId add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t value);  // inline: half of all items are these
   ExprId next_expr() const { return model_.next_expr(); }
-  // The expressions of so many rounds of a loop, each of which makes the same nodes out of the result of the one before, the first
-  // out of `input`. Gives the last round's result, and the same file as adding them one by one; faster once a round is predicted.
-  struct RoundNode {
-    Op op;
-    uint8_t width;
-    uint32_t a, b;  // 0: the constant; 1: what the round began with; 2 + k: the round's node k
-    ExprId constant;
-  };
-  static constexpr size_t kMostRoundNodes = Model::kMostRoundNodes;
-  ExprId add_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds);
+  // A loop that only computes (trace/rounds.h), and so many rounds of it that begin with `input`: how many expressions that were.
+  uint32_t add_round(Round round);
+  uint32_t add_rounds(uint32_t round, ExprId input, uint32_t rounds);
+  const Round& round(uint32_t round) const { return rounds_[round]; }
   // If event.leaf is next_expr(), the event defines that expression: the Op::Read node of itself. Otherwise leaf is 0
   // or an Op::Read node added before.
   uint64_t add_event(const Event& event);
@@ -72,7 +67,7 @@ class Writer {
               bool leaf);
 
   // The same for records that come as those of a path (trace/path.h), from its step `at` on; gives how many were added. Stops
-  // where one is different, and before a kRounds step: whoever adds those rounds goes on after it (`at` is moved past it).
+  // where one is different.
   size_t follow(Path& path, const stem_rec* first, const stem_rec* end, IdRuns& ids, Constants& constants);
   // For whoever learns a path: the shape of a record that was just added and is a step but for that. False: it has none that
   // could be followed.
@@ -104,8 +99,11 @@ class Writer {
   bool put_value(Model::State& s, Kind kind, unsigned size, uint64_t addr, uint64_t value, ExprId expr, uint8_t& control);
   void put_place(Model::State& s, uint64_t offset, uint64_t value, ExprId expr, uint8_t& control);
   void put_operands(Model::Template& t, Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given, uint8_t control);
-  bool goes_on(std::span<const RoundNode> nodes, uint32_t result, ExprId input, Model::Template** templates);
-  uint32_t add_like_rounds(std::span<const RoundNode> nodes, uint32_t result, ExprId input, uint32_t rounds, Model::Template** templates);
+  void put_constant(Model::Template& t, uint64_t value, uint8_t& control);
+  void put_rounds(Model::Template& t, const Round& round, ExprId input, uint32_t rounds, uint8_t control);
+  template <bool leading>
+  bool follow_rounds(Path::Step& step, const stem_rec& r, IdRuns& ids);
+  size_t match_rounds(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids);
   void look_up(Path& path);
   bool is_up_to_date(Path& path) const;
   // Many rounds at once (writer_columns.cpp); how many were added. The others find for how many rounds all goes on as before,
@@ -150,6 +148,7 @@ class Writer {
   uint64_t last_base_ = 0;
   uint32_t last_born_ = 0;
   std::vector<Input> inputs_;
+  std::vector<Round> rounds_;
   std::vector<uint32_t> drops_;
   std::unordered_map<std::string, uint32_t> strings_;
   std::unordered_map<uint32_t, uint64_t> ordinals_;  // of identities with the same beginning
@@ -261,14 +260,25 @@ inline void Writer::put_operand(Model::Operand& operand, ExprId next, ExprId act
   put_operand(t.operand[0], next, a, kHitA, control);
   put_operand(t.operand[1], next, b, kHitB, control);
   put_operand(t.operand[2], next, c, kHitC, control);
-  const uint64_t value = op == Op::Read ? given - events_ : given;
-  if (t.value != value) {
-    control &= static_cast<uint8_t>(~kHitValue);
-    put(kConstant, zigzag(value - t.value));
-    t.value = value;
-  }
+  put_constant(t, op == Op::Read ? given - events_ : given, control);
   put_control(control);
   model_.add_expr(op, width, a, b, c, given);
+}
+
+inline void Writer::put_constant(Model::Template& t, uint64_t value, uint8_t& control) {
+  if (t.value == value) return;
+  control &= static_cast<uint8_t>(~kHitValue);
+  put(kConstant, zigzag(value - t.value));
+  t.value = value;
+}
+
+inline void Writer::put_rounds(Model::Template& t, const Round& round, ExprId input, uint32_t rounds, uint8_t control) {
+  put_operand(t.operand[0], model_.next_expr(), input, kHitA, control);
+  put_constant(t, rounds, control);
+  put_control(control);
+  uint64_t value = 0;
+  const bool known = model_.recent(input, value);
+  model_.add_rounds(round.exprs(rounds), round.result_of(rounds), round.width(), known ? round.value(value, rounds) : 0, known);
 }
 
 inline ExprId Writer::add_expr(Op op, unsigned width, ExprId a, ExprId b, ExprId c, uint64_t given) {

@@ -18,6 +18,7 @@ namespace {
 
 using Step = Path::Step;
 constexpr uint64_t kAddress = 0xffffffffffffull;
+constexpr size_t kLater = SIZE_MAX;  // instead of a number of rounds: what an operand is made of was not looked at yet
 constexpr uint32_t kUnsettled = 3;  // rounds: after a jump a new stride needs two more (Model::State::move_to)
 
 bool is_access(const Step& step) { return step.what == Step::kRead || step.what == Step::kWrite; }
@@ -64,6 +65,11 @@ size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) 
     size_t k = 0;
     if (step.what == Step::kExpr) {
       for (; k < n && r->head == step.head; ++k) r += count;
+      n = k;
+      continue;
+    }
+    if (step.what == Step::kRounds) {
+      for (; k < n && r->head >> 48 == step.head && r->site == step.site && r->value == step.rounds; ++k) r += count;
       n = k;
       continue;
     }
@@ -173,9 +179,10 @@ size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, 
   const uint32_t position = same ? id - local : id + path.locals - local;
   if (position >= path.locals || (same && position >= step.local)) return 0;
   const size_t from = path.by_local[position];
+  if (from == Path::kNoStep) return 0;
   const Step& source = path.steps[from];
-  if (!same && source.what == Step::kExpr && from >= j) return 0;  // its values are not there yet
-  const uint32_t distance = step.global - source.global + (same ? 0 : path.globals);
+  if (source.what != Step::kRead && !c.done[from]) return kLater;
+  const uint32_t distance = step.global - source.result + (same ? 0 : path.globals);
   uint64_t* values = c.values[from].data();
   if (!same) {
     const ExprId found = ids.find(id);
@@ -183,7 +190,7 @@ size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, 
     if (base + step.global - found != distance || !model_.recent(found, value, width)) return 0;
     values[0] = value;
   }
-  out = {values + (same ? 1 : 0), source.what == Step::kExpr ? source.width : 8u * source.size, 0, distance};
+  out = {values + (same ? 1 : 0), source.result_width, 0, distance};
   return n;
 }
 
@@ -228,7 +235,8 @@ size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, siz
     r = first + j;
   }
   if (step.constant != 1 && n) n = match_operand(path, j, first, &stem_rec::expr, n, ids, t.operand[0].by_absolute);
-  if (step.binary && step.constant != 2 && n) n = match_operand(path, j, first, &stem_rec::site, n, ids, t.operand[1].by_absolute);
+  if (step.binary && step.constant != 2 && n && n != kLater) n = match_operand(path, j, first, &stem_rec::site, n, ids, t.operand[1].by_absolute);
+  if (n == kLater) return n;
   auto predicted = [](const Model::Operand& operand, const Columns::Operand& its) {
     if (its.id) return operand.by_absolute && operand.absolute == its.id;
     if (its.distance == 0) return (operand.by_absolute ? operand.absolute : operand.relative) == 0;  // none
@@ -246,6 +254,20 @@ size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, siz
   if (step.op == Op::Extract) e.given = step.head >> 16 & 0xff;
   if (t.value != e.given) return 0;
   apply_all(step.op, step.width, e.given, e.a.values, e.a.width, e.b.values ? e.b.values : e.a.values, e.b.width, out, n);
+  return n;
+}
+
+size_t Writer::match_rounds(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids) {
+  Columns& c = *columns_;
+  const Step& step = path.steps[j];
+  const Model::Template& t = *step.operands;
+  Columns::Operand& input = c.expressions[j].a;
+  c.expressions[j] = {};
+  n = match_operand(path, j, first, &stem_rec::expr, n, ids, t.operand[0].by_absolute);
+  if (n == 0 || n == kLater) return n;
+  if (t.value != step.rounds) return 0;
+  if (t.operand[0].by_absolute ? t.operand[0].absolute != input.id : t.operand[0].relative != input.distance) return 0;
+  for (size_t k = 0; k < n; ++k) c.values[j][k + 1] = rounds_[step.round].value(input.values[k], step.rounds);
   return n;
 }
 
@@ -280,7 +302,8 @@ size_t Writer::match_event(const Path& path, size_t j, const stem_rec* first, si
   if (!step.fixed && r->expr) {
     c.expressions[j] = {};
     n = match_operand(path, j, first, &stem_rec::expr, n, ids, false);
-    if (n == 0 || c.expressions[j].a.distance != s.expr) return 0;
+    if (n == 0 || n == kLater) return n;
+    if (c.expressions[j].a.distance != s.expr) return 0;
     return equal(values, c.expressions[j].a.values, n);
   }
   if (s.expr) return 0;
@@ -303,12 +326,24 @@ size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, Id
   if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * kMostRounds) return 0;
   n = match_records(path, first, n);
   if (n >= Columns::kLeastRounds) n = match_reads(path, n);
-  for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
-    const Step& step = path.steps[j];
-    if (step.what == Step::kExpr) n = match_expr(path, j, first, n, ids, constants);
-    else if (step.what != Step::kRead) n = match_event(path, j, first, n, ids);
+  // In the order of the path, but for what needs the round before of something after it.
+  std::fill_n(columns_->done.begin(), path.steps.size(), false);
+  size_t left = path.steps.size();
+  for (int pass = 0; pass < 4 && left; ++pass) {
+    for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
+      const Step& step = path.steps[j];
+      if (columns_->done[j]) continue;
+      size_t some = n;
+      if (step.what == Step::kExpr) some = match_expr(path, j, first, n, ids, constants);
+      else if (step.what == Step::kRounds) some = match_rounds(path, j, first, n, ids);
+      else if (step.what != Step::kRead) some = match_event(path, j, first, n, ids);
+      if (some == kLater) continue;
+      n = some;
+      columns_->done[j] = true;
+      --left;
+    }
   }
-  if (n < Columns::kLeastRounds) return 0;
+  if (n < Columns::kLeastRounds || left) return 0;
   add_columns(path, static_cast<uint32_t>(n), ids, constants, leading);
   return n;
 }
@@ -319,9 +354,16 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
   for (size_t j = 0; j < path.steps.size(); ++j) {
     const Step& step = path.steps[j];
     const uint64_t* values = c.values[j].data() + 1;
-    if (step.what == Step::kExpr || step.leaf) {
-      const unsigned width = step.what == Step::kExpr ? step.width : 8u * step.size;
-      for (uint32_t k = 0; k < n; ++k) model_.set_value(base + k * path.globals + step.global, width, values[k]);
+    if (step.what == Step::kExpr || step.leaf)
+      for (uint32_t k = 0; k < n; ++k) model_.set_value(base + k * path.globals + step.global, step.result_width, values[k]);
+    if (step.what == Step::kRounds) {
+      const uint32_t exprs = rounds_[step.round].exprs(step.rounds);
+      for (uint32_t k = 0; k < n; ++k)
+        model_.set_rounds(base + k * path.globals + step.global, exprs, step.result - step.global, step.result_width, values[k], true);
+      const ExprId at = last + step.global;
+      const Columns::Operand& input = c.expressions[j].a;
+      step.operands->operand[0].confirm(at, input.id ? input.id : at - input.distance);
+      continue;
     }
     if (step.what == Step::kExpr) {
       const Columns::Expression& e = c.expressions[j];
@@ -352,7 +394,7 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
       for (uint32_t k = 0; k < n; ++k) model_.shadow().set(place.first + k * place.stride, step.size, values[k]);
     }
   }
-  if (path.fresh.empty()) {
+  if (path.locals == path.globals) {
     ids.add(base, n * path.locals);
   } else {
     for (uint32_t k = 0; k < n; ++k)
@@ -399,7 +441,7 @@ void Writer::put_misses(Path& path, uint32_t n, bool leading) {
   for (size_t j = 0; j < path.steps.size(); ++j) {
     const Step& step = path.steps[j];
     bool moves = false;
-    if (step.what != Step::kExpr) {
+    if (step.what != Step::kExpr && step.what != Step::kRounds) {
       Model::State& s = model_.state_at(step.state);
       const auto& place = c.places[j];
       moves = place.stride != s.stride || place.first - step.base != s.next_offset();

@@ -10,6 +10,8 @@ namespace {
 constexpr uint64_t kAddress = 0xffffffffffffull;
 using Step = Path::Step;
 
+bool is_event(const Step& step) { return step.what != Step::kExpr && step.what != Step::kRounds; }
+
 }  // namespace
 
 bool Writer::complete(Step& step, ThreadId thread) const {
@@ -27,7 +29,8 @@ bool Writer::complete(Step& step, ThreadId thread) const {
       if (step.fresh) step.constant_code = code_of(Op::Const, step.constant_width);
       return step.code != UINT32_MAX && step.constant_code != UINT32_MAX;
     case Step::kRounds:
-      return true;
+      step.code = model_.find_shape(Shape::of_rounds(step.round));
+      return step.code != model_.shape_count();
   }
   return false;
 }
@@ -49,7 +52,6 @@ bool Writer::complete(Path& path) const {
   // One prediction cannot serve two.
   std::vector<std::pair<uint32_t, uint32_t>> predictions;
   for (const Step& step : path.steps) {
-    if (step.what == Step::kRounds) continue;
     if (step.fresh) predictions.emplace_back(step.constant_hash, step.constant_code);
     predictions.emplace_back(step.hash, step.code);
   }
@@ -66,26 +68,41 @@ bool Writer::complete(Path& path) const {
   path.columns = true;
   std::vector<uint32_t> states;
   for (Step& step : path.steps) {
-    if (step.what == Step::kRounds) path.columns = false;
     if (step.fresh) {
       path.fresh.push_back(static_cast<uint16_t>(&step - path.steps.data()));
       ++path.items, ++path.globals;
     }
     step.item = path.items++;
     step.local = path.locals;
-    step.global = path.globals;
+    step.global = step.result = path.globals;
+    step.result_width = static_cast<uint8_t>(step.leaf ? 8u * step.size : step.width);
+    if (step.what == Step::kRounds) {
+      const Round& round = rounds_[step.round];
+      const uint32_t exprs = round.count() * step.rounds;
+      if (path.locals + exprs > Model::kRecent) {
+        path.columns = false;
+        continue;
+      }
+      step.result += round.result_of(step.rounds);
+      step.result_width = static_cast<uint8_t>(round.width());
+      path.by_local.resize(path.locals + exprs, Path::kNoStep);
+      path.by_local[path.locals + exprs - round.count() + round.result()] = static_cast<uint16_t>(&step - path.steps.data());
+      path.runs.emplace_back(path.globals + round.constants(), exprs);
+      path.locals += exprs, path.globals += round.exprs(step.rounds);
+      continue;
+    }
     if (step.what != Step::kExpr) {
       ++path.events;
       states.push_back(model_.state_index(step.code));
     }
     if (step.what == Step::kExpr || step.leaf) {
       path.by_local.push_back(static_cast<uint16_t>(&step - path.steps.data()));
-      if (step.fresh || path.runs.empty()) path.runs.emplace_back(path.globals, 0);
+      if (path.runs.empty() || path.runs.back().first + path.runs.back().second != path.globals) path.runs.emplace_back(path.globals, 0);
       ++path.runs.back().second;
       ++path.locals, ++path.globals;
     }
   }
-  path.events_lead = path.steps.size() >= 3 && std::none_of(path.steps.begin(), path.steps.begin() + 3, [](const Step& step) { return step.what == Step::kExpr; });
+  path.events_lead = path.steps.size() >= 3 && std::all_of(path.steps.begin(), path.steps.begin() + 3, [](const Step& step) { return is_event(step); });
   std::sort(states.begin(), states.end());
   if (std::adjacent_find(states.begin(), states.end()) != states.end()) path.columns = false;  // what one leaves the other changes
   return true;
@@ -103,12 +120,12 @@ void Writer::look_up(Path& path) {
   path.changes = model_.changes();
   for (Step& step : path.steps) {
     step.predicted = model_.predicts(step.hash, step.code);
-    if (step.what == Step::kExpr) {
+    if (!is_event(step)) {
       step.operands = &model_.template_at(step.hash, step.code);
       if (!step.fresh) continue;
       step.constant_predicted = model_.predicts(step.constant_hash, step.constant_code);
       step.constant_operands = &model_.template_at(step.constant_hash, step.constant_code);
-    } else if (step.what != Step::kRounds) {
+    } else {
       const Lane& lane = lanes_[lane_index(step.key, path.thread)];
       const bool same = lane.raw == step.key && lane.thread == path.thread && lane.code == step.code && *lane.stamp_at == lane.stamp;
       step.state = lane.state, step.first = lane.first, step.base = lane.base;
@@ -206,6 +223,21 @@ inline bool Writer::follow_expr(Step& step, const stem_rec& r, IdRuns& ids, Cons
 }
 
 template <bool leading>
+inline bool Writer::follow_rounds(Step& step, const stem_rec& r, IdRuns& ids) {
+  const ExprId input = ids.find(r.expr), next = model_.next_expr();
+  if (r.head >> 48 != step.head || r.site != step.site || r.value < 1 || r.value > Round::kMostRounds || input == 0) return false;
+  const Round& round = rounds_[step.round];
+  const auto rounds = static_cast<uint32_t>(r.value);
+  if (round.exprs(rounds) >= UINT32_MAX - next) return false;
+  Model::Template& t = leading ? model_.current_template(step.code) : *step.operands;
+  const uint8_t control = follow_shape<leading>(step.code, step.hash, step.predicted);
+  put_rounds(t, round, input, rounds, control);
+  ids.add(next + round.constants(), round.count() * rounds);
+  item_done();
+  return true;
+}
+
+template <bool leading>
 inline bool Writer::follow_step(Step& step, const stem_rec& r, IdRuns& ids, Constants& constants) {
   switch (step.what) {
     case Step::kRead:
@@ -217,7 +249,7 @@ inline bool Writer::follow_step(Step& step, const stem_rec& r, IdRuns& ids, Cons
     case Step::kExpr:
       return follow_expr<leading>(step, r, ids, constants);
     case Step::kRounds:
-      return false;
+      return follow_rounds<leading>(step, r, ids);
   }
   return false;
 }

@@ -50,7 +50,7 @@ size_t index_of(uint64_t key, trace::ThreadId thread) { return (key + thread) * 
 
 bool Translator::can_learn(const stem_rec& r) const {
   const unsigned kind = kind_of(r);
-  if (kind == STEM_RAW_Rounds) return true;
+  if (kind == STEM_RAW_Rounds) return r.value <= trace::Round::kMostRounds;
   if (kind == STEM_RAW_Expr) {
     const unsigned op = aux_of(r);
     return op < STEM_OP_COUNT && (arity_of(op) == 1 || arity_of(op) == 2);
@@ -73,6 +73,8 @@ void Translator::learn(const stem_rec& r, trace::ExprId before) {
   step.site = r.site;
   if (kind == STEM_RAW_Rounds) {
     step.what = Path::Step::kRounds;
+    step.round = rounds_[r.site - 1];
+    step.rounds = static_cast<uint32_t>(r.value);
   } else if (kind == STEM_RAW_Expr) {
     const ExprFields f(r);
     step.what = Path::Step::kExpr;
@@ -105,18 +107,6 @@ void Translator::learn(const stem_rec& r, trace::ExprId before) {
   }
 }
 
-// Gives how many records were written, from `first` on, which the path's next step is to be.
-size_t Translator::go_on(Path& path, const stem_rec* first, const stem_rec* end) {
-  const stem_rec* r = first;
-  while (!broken_) {
-    r += writer_.follow(path, r, end, thread_->ids, constants_);
-    if (r == end || path.steps[path.at].what != Path::Step::kRounds || kind_of(*r) != STEM_RAW_Rounds || r->site != path.steps[path.at].site) break;
-    rounds(*r++);
-    if (++path.at == path.steps.size()) path.at = 0;
-  }
-  return static_cast<size_t>(r - first);
-}
-
 // Gives how many records were written, from `at` on.
 size_t Translator::along_path(const stem_rec* at, const stem_rec* end) {
   const uint64_t key = key_of(*at);
@@ -126,7 +116,7 @@ size_t Translator::along_path(const stem_rec* at, const stem_rec* end) {
   if (path.key == key && path.thread == thread) {
     if (!path.steps.empty()) {
       path.at = 0;
-      const size_t used = go_on(path, at, end);
+      const size_t used = writer_.follow(path, at, end, thread_->ids, constants_);
       if (used >= path.steps.size()) path.failures = 0;
       else if (++path.failures > kMostFailures) path.steps.clear();
       return used;

@@ -96,23 +96,19 @@ void Translator::expression(const stem_rec& r) {
   t.ids.add(writer_.add_expr(f.op, f.width, a, b, c, value));
 }
 
-// The expressions of a loop that only computed. Constants are looked up once in a while, not in every round.
+// The expressions of a loop that only computed.
 void Translator::rounds(const stem_rec& r) {
   Thread& t = *thread_;
   if (r.site - 1 >= rounds_.size()) return spoil();
-  Round& round = rounds_[r.site - 1];
-  const size_t n = round.nodes.size();
+  const trace::Round& round = writer_.round(rounds_[r.site - 1]);
   trace::ExprId input = t.ids.find(r.expr);
-  if (!input || r.value > UINT32_MAX / n) return spoil();
+  if (!input || r.value > UINT32_MAX / round.count()) return spoil();
   for (uint64_t left = r.value; left;) {
-    const uint64_t now = std::min<uint64_t>(left, std::max<size_t>(1, trace::Model::kRecent / 4 / n));
-    for (size_t i = 0; i < n; ++i) {
-      trace::Writer::RoundNode& node = round.nodes[i];
-      if (node.a == 0 || node.b == 0) node.constant = constant(node.width, round.constants[i]);
-    }
+    const auto now = static_cast<uint32_t>(std::min<uint64_t>(left, trace::Round::kMostRounds));
     const trace::ExprId first = writer_.next_expr();
-    input = writer_.add_rounds(round.nodes, round.result, input, static_cast<uint32_t>(now));
-    t.ids.add(first, static_cast<uint32_t>(n * now));
+    writer_.add_rounds(rounds_[r.site - 1], input, now);
+    input = first + round.result_of(now);
+    t.ids.add(first + round.constants(), round.count() * now);
     left -= now;
   }
 }
@@ -121,19 +117,16 @@ void Translator::define_round(const std::string& bytes) {
   stem_round head;
   if (bytes.size() < sizeof head) return spoil();
   std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.nodes == 0 || head.nodes > trace::Writer::kMostRoundNodes || head.result >= head.nodes || bytes.size() != sizeof head + head.nodes * sizeof(stem_rec))
-    return spoil();
-  Round round;
-  round.result = head.result;
+  if (head.nodes > trace::Round::kMostNodes || bytes.size() != sizeof head + head.nodes * sizeof(stem_rec)) return spoil();
+  std::vector<trace::Round::Node> nodes;
   for (uint32_t i = 0; i < head.nodes; ++i) {
     stem_rec r;
     std::memcpy(&r, bytes.data() + sizeof head + i * sizeof r, sizeof r);
-    const unsigned width = addr_of(r) & 0xff, op = aux_of(r);
-    if (op < STEM_OP_Add || op > STEM_OP_Xor || width - 1 >= 64 || r.expr > 1 + i || r.site > 1 + i || (r.expr | r.site) == 0) return spoil();
-    round.nodes.push_back({static_cast<trace::Op>(op), static_cast<uint8_t>(width), r.expr, r.site, 0});
-    round.constants.push_back(r.value);
+    nodes.push_back({static_cast<trace::Op>(aux_of(r)), static_cast<uint8_t>(addr_of(r)), r.expr, r.site, r.value});
   }
-  rounds_.push_back(std::move(round));
+  trace::Round round(std::move(nodes), head.result);
+  if (!round.valid()) return spoil();
+  rounds_.push_back(writer_.add_round(std::move(round)));
 }
 
 // An event like the last of its kind and place: nothing needs to be looked up.

@@ -65,7 +65,6 @@ class Translator {
   void record(const stem_rec& r);
   bool again(const stem_rec& r, unsigned kind);
   size_t along_path(const stem_rec* at, const stem_rec* end);
-  size_t go_on(trace::Path& path, const stem_rec* first, const stem_rec* end);
   bool can_learn(const stem_rec& r) const;
   void learn(const stem_rec& r, trace::ExprId before);
   void can_repeat(const stem_rec& r, uint64_t address, uint32_t slot, bool field);
@@ -124,12 +123,7 @@ class Translator {
   std::unordered_map<std::string, std::string> global_files_;  // identity of a global -> where it was defined
   std::unordered_map<uint64_t, std::string> functions_;        // by return address
   trace::Constants constants_;
-  struct Round {  // of a loop that only computes
-    std::vector<trace::Writer::RoundNode> nodes;
-    std::vector<uint64_t> constants;  // of each node
-    uint32_t result = 0;
-  };
-  std::vector<Round> rounds_;
+  std::vector<uint32_t> rounds_;  // the recorder's loops that only compute, as the writer numbers them
   std::vector<trace::Path> loops_ = std::vector<trace::Path>(256);
   trace::Path* learning_ = nullptr;
   size_t learn_left_ = 0;
