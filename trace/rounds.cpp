@@ -1,5 +1,7 @@
 #include "trace/rounds.h"
 
+#include <algorithm>
+
 #include "trace/eval.h"
 
 namespace stem::trace {
@@ -46,38 +48,38 @@ Expr Round::expr(uint32_t index, ExprId first, ExprId input) const {
   return {node.op, node.width, operand(node.a), operand(node.b), 0, 0};
 }
 
-// same_width: that of all nodes, or 0.
-template <unsigned same_width>
-uint64_t Round::run(uint64_t input, uint32_t rounds) const {
-  uint64_t values[kMostNodes];
+// same_width: that of all nodes, or 0. lanes: so many loops at once.
+template <unsigned same_width, unsigned lanes>
+void Round::run(const uint64_t* inputs, uint32_t rounds, uint64_t* results) const {
+  uint64_t values[kMostNodes][lanes], input[lanes], last[lanes] = {};
+  std::copy_n(inputs, lanes, input);
   const Code* const begin = code_.data();
   const Code* const end = begin + code_.size();
   for (; rounds; --rounds) {
-    uint64_t last = 0;
-    uint64_t* at = values;
-    for (const Code* node = begin; node != end; ++node) {
+    uint64_t(*at)[lanes] = values;
+    for (const Code* node = begin; node != end; ++node, ++at) {
       const unsigned width = same_width ? same_width : node->width;
       switch (node->way) {
-#define STEM_WAY(op, first, second, x, y)                  \
-  case way_of(Op::op, first, second):                      \
-    last = apply(Op::op, width, x, y, 0, width, width, 0); \
+#define STEM_WAY(op, first, second, x, y)                                                                      \
+  case way_of(Op::op, first, second):                                                                          \
+    for (unsigned i = 0; i < lanes; ++i) last[i] = apply(Op::op, width, x, y, 0, width, width, 0);             \
     break;
-#define STEM_WAYS(op)                                                \
-  STEM_WAY(op, kConstant, kInput, node->constant, input)             \
-  STEM_WAY(op, kConstant, kLast, node->constant, last)               \
-  STEM_WAY(op, kConstant, kEarlier, node->constant, values[node->b]) \
-  STEM_WAY(op, kInput, kConstant, input, node->constant)             \
-  STEM_WAY(op, kInput, kInput, input, input)                         \
-  STEM_WAY(op, kInput, kLast, input, last)                           \
-  STEM_WAY(op, kInput, kEarlier, input, values[node->b])             \
-  STEM_WAY(op, kLast, kConstant, last, node->constant)               \
-  STEM_WAY(op, kLast, kInput, last, input)                           \
-  STEM_WAY(op, kLast, kLast, last, last)                             \
-  STEM_WAY(op, kLast, kEarlier, last, values[node->b])               \
-  STEM_WAY(op, kEarlier, kConstant, values[node->a], node->constant) \
-  STEM_WAY(op, kEarlier, kInput, values[node->a], input)             \
-  STEM_WAY(op, kEarlier, kLast, values[node->a], last)               \
-  STEM_WAY(op, kEarlier, kEarlier, values[node->a], values[node->b])
+#define STEM_WAYS(op)                                                      \
+  STEM_WAY(op, kConstant, kInput, node->constant, input[i])                \
+  STEM_WAY(op, kConstant, kLast, node->constant, last[i])                  \
+  STEM_WAY(op, kConstant, kEarlier, node->constant, values[node->b][i])    \
+  STEM_WAY(op, kInput, kConstant, input[i], node->constant)                \
+  STEM_WAY(op, kInput, kInput, input[i], input[i])                         \
+  STEM_WAY(op, kInput, kLast, input[i], last[i])                           \
+  STEM_WAY(op, kInput, kEarlier, input[i], values[node->b][i])             \
+  STEM_WAY(op, kLast, kConstant, last[i], node->constant)                  \
+  STEM_WAY(op, kLast, kInput, last[i], input[i])                           \
+  STEM_WAY(op, kLast, kLast, last[i], last[i])                             \
+  STEM_WAY(op, kLast, kEarlier, last[i], values[node->b][i])               \
+  STEM_WAY(op, kEarlier, kConstant, values[node->a][i], node->constant)    \
+  STEM_WAY(op, kEarlier, kInput, values[node->a][i], input[i])             \
+  STEM_WAY(op, kEarlier, kLast, values[node->a][i], last[i])               \
+  STEM_WAY(op, kEarlier, kEarlier, values[node->a][i], values[node->b][i])
         STEM_WAYS(Add)
         STEM_WAYS(Sub)
         STEM_WAYS(Mul)
@@ -96,13 +98,25 @@ uint64_t Round::run(uint64_t input, uint32_t rounds) const {
         default:  // a number, not an enumeration; the constructor makes no others
           __builtin_unreachable();
       }
-      *at++ = last;
+      std::copy_n(last, lanes, *at);
     }
-    input = result_ + 1 == nodes_.size() ? last : values[result_];
+    std::copy_n(values[result_], lanes, input);
   }
-  return input;
+  std::copy_n(input, lanes, results);
 }
 
-uint64_t Round::value(uint64_t input, uint32_t rounds) const { return wide_ ? run<64>(input, rounds) : run<0>(input, rounds); }
+uint64_t Round::value(uint64_t input, uint32_t rounds) const {
+  uint64_t result;
+  if (wide_) run<64, 1>(&input, rounds, &result);
+  else run<0, 1>(&input, rounds, &result);
+  return result;
+}
+
+void Round::values(const uint64_t* inputs, uint32_t rounds, uint64_t* results, size_t n) const {
+  constexpr unsigned kLanes = 8;
+  size_t i = 0;
+  for (; wide_ && i + kLanes <= n; i += kLanes) run<64, kLanes>(inputs + i, rounds, results + i);
+  for (; i < n; ++i) results[i] = value(inputs[i], rounds);
+}
 
 }  // namespace stem::trace

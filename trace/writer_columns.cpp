@@ -31,6 +31,14 @@ uint64_t load(const uint8_t* at, unsigned size) {
   return value;
 }
 
+// How many of n numbers, the first of which lies between two others, do so; with a division only where not all do.
+size_t steps_within(uint64_t first, uint64_t stride, uint64_t low, uint64_t high, size_t n) {
+  const auto forward = static_cast<int64_t>(stride);
+  const uint64_t span = (n - 1) * (forward < 0 ? 0 - stride : stride), room = forward < 0 ? first - low : high - first;
+  if (stride == 0 || (span <= room && (forward < 0 ? 0 - stride : stride) <= room)) return n;
+  return std::min<size_t>(n, 1 + room / (forward < 0 ? 0 - stride : stride));
+}
+
 // Up to the first value that is not the one expected.
 size_t equal(const uint64_t* values, const uint64_t* expected, size_t n) {
   for (size_t i = 0; i < n; ++i)
@@ -74,11 +82,9 @@ size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) 
       continue;
     }
     const Model::State& s = model_.state_at(step.state);
-    const uint64_t address = r->head & kAddress, stride = (r[count].head & kAddress) - address, back = 0 - stride;
+    const uint64_t address = r->head & kAddress, stride = (r[count].head & kAddress) - address;
     if (address - step.first >= step.length || (step.what == Step::kRead && (!s.listed || s.expr))) return 0;
-    const auto forward = static_cast<int64_t>(stride);
-    if (forward > 0) n = std::min<size_t>(n, 1 + (step.first + step.length - 1 - address) / stride);
-    if (forward < 0) n = std::min<size_t>(n, 1 + (address - step.first) / back);
+    n = steps_within(address, stride, step.first, step.first + step.length - 1, n);
     uint64_t* values = c.values[j].data();
     values[0] = s.value;
     const uint64_t mask = is_access(step) ? width_mask(8u * step.size) : ~0ull;
@@ -93,8 +99,7 @@ size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) 
     // In one page, and that is there.
     const uint64_t in_page = address & 4095;
     if (in_page + step.size > 4096 || !(c.places[j].bytes = model_.shadow().at(address))) return 0;
-    if (forward > 0) n = std::min<size_t>(n, 1 + (4096 - step.size - in_page) / stride);
-    if (forward < 0) n = std::min<size_t>(n, 1 + in_page / back);
+    n = steps_within(in_page, stride, 0, 4096 - step.size, n);
   }
   return n;
 }
@@ -267,7 +272,7 @@ size_t Writer::match_rounds(const Path& path, size_t j, const stem_rec* first, s
   if (n == 0 || n == kLater) return n;
   if (t.value != step.rounds) return 0;
   if (t.operand[0].by_absolute ? t.operand[0].absolute != input.id : t.operand[0].relative != input.distance) return 0;
-  for (size_t k = 0; k < n; ++k) c.values[j][k + 1] = rounds_[step.round].value(input.values[k], step.rounds);
+  rounds_[step.round].values(input.values, step.rounds, c.values[j].data() + 1, n);
   return n;
 }
 
@@ -324,7 +329,11 @@ size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, Id
   if (!columns_) columns_ = std::make_unique<Columns>();
   size_t n = std::min({rounds, kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
   if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * kMostRounds) return 0;
+  const auto* ahead = reinterpret_cast<const char*>(first + n * path.steps.size());
   n = match_records(path, first, n);
+  // Other processors wrote the records: ask for what comes after these before it is needed.
+  if (n < kMostRounds) ahead = reinterpret_cast<const char*>(first + n * path.steps.size());
+  for (size_t i = 0; i < std::min<size_t>(n * path.steps.size() * sizeof(stem_rec), 32768); i += 64) __builtin_prefetch(ahead + i);
   if (n >= Columns::kLeastRounds) n = match_reads(path, n);
   // In the order of the path, but for what needs the round before of something after it.
   std::fill_n(columns_->done.begin(), path.steps.size(), false);
@@ -332,7 +341,7 @@ size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, Id
   for (int pass = 0; pass < 4 && left; ++pass) {
     for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
       const Step& step = path.steps[j];
-      if (columns_->done[j]) continue;
+      if (columns_->done[j] || (pass == 0 && step.what == Step::kRounds)) continue;  // those last: they take the longest
       size_t some = n;
       if (step.what == Step::kExpr) some = match_expr(path, j, first, n, ids, constants);
       else if (step.what == Step::kRounds) some = match_rounds(path, j, first, n, ids);

@@ -127,8 +127,9 @@ size_t Translator::along_path(const stem_rec* at, const stem_rec* end) {
   path.key = key;
   path.thread = thread;
   const size_t period = coming_period({at, end}, Path::kMostSteps);
-  if (period == 0 || holds_loop({at, period}) || !std::all_of(at, at + period, [this](const stem_rec& r) { return can_learn(r); })) {
-    path.failures = kPatience;  // before it is tried again. A loop in it is better by itself
+  const bool outer = period && holds_loop({at, period});  // the loop in it is better by itself
+  if (period == 0 || outer || !std::all_of(at, at + period, [this](const stem_rec& r) { return can_learn(r); })) {
+    path.failures = outer ? 64 * kPatience : kPatience;  // before it is tried again
     return 0;
   }
   learning_ = &path;
