@@ -111,8 +111,9 @@ enum stem_blob {
 };
 
 #define STEM_PAGE 4096u
-#define STEM_CHUNK_BYTES (24u * 8192u) /* 192 KiB: all chunks together fit a cache that both sides share */
+#define STEM_CHUNK_BYTES (24u * 8192u) /* 192 KiB */
 #define STEM_CHUNKS 64u
+#define STEM_SERIAL_CHUNKS 32u /* as many are used by a serialised stream: they stay in the processors' own caches */
 #define STEM_RAW_SIZE (2u * STEM_PAGE + (uint64_t)STEM_CHUNKS * STEM_CHUNK_BYTES)
 
 /* Page 0. In serialised recording only the thread that holds the token touches it. */

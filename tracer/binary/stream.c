@@ -47,7 +47,7 @@ static uint32_t take_chunk(void) {
   for (;;) {
     uint32_t seen = __atomic_load_n(&control->wake_producer, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&control->failed, __ATOMIC_ACQUIRE)) return UINT32_MAX;
-    for (uint32_t i = 0; i < STEM_CHUNKS; i++) {
+    for (uint32_t i = 0; i < STEM_SERIAL_CHUNKS; i++) {
       struct stem_chunk* c = &control->chunks[i];
       if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != STEM_CHUNK_FREE) continue;
       c->stream = 0;

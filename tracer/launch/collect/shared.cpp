@@ -22,7 +22,7 @@ namespace stem::collect {
 namespace {
 
 constexpr uint32_t kChunkRecords = STEM_CHUNK_BYTES / sizeof(stem_rec);
-constexpr uint32_t kNoChunk = STEM_CHUNKS;
+constexpr uint32_t kNoChunk = STEM_CHUNKS, kEnough = STEM_SERIAL_CHUNKS / 2;
 
 uint32_t load(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
@@ -81,8 +81,12 @@ void Shared::wake_producer() {
   futex_wake(&control_->wake_producer);
 }
 
-void Shared::release(uint32_t i) {
+// A recorder that waits for room goes on when there is enough of it: waking it for every chunk would cost both sides more than the
+// chunk does.
+void Shared::release(uint32_t i, uint32_t enough) {
   __atomic_store_n(&control_->chunks[i].state, STEM_CHUNK_FREE, __ATOMIC_RELEASE);
+  if (++released_ < enough) return;
+  released_ = 0;
   wake_producer();
 }
 
@@ -143,12 +147,17 @@ void Shared::drain_serial(Translator& translator, trace::Writer& writer) {
     if (i != kNoChunk) {
       keep_off();
       translator.records(chunk(i), chunk(i) + filled(i));
-      release(i);
+      release(i, kEnough);
       ++order;
       idle = 0;
       continue;
     }
     if (last) break;
+    if (released_) {
+      released_ = 0;
+      wake_producer();
+      continue;
+    }
     wait(seen, 200);
     if (++idle == 5 && writer.next_event()) writer.flush();  // a program that waits: what it did so far survives us. Not before
                                                              // its first event: readers look for its description in the first block
@@ -185,7 +194,7 @@ const stem_rec* Shared::peek(Stream& stream) {
     stream.chunks.pop_front();
     stream.at = 0;
     taken_ &= ~(1ull << i);
-    release(i);
+    release(i, 1);
   }
   return nullptr;
 }

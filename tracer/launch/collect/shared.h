@@ -45,7 +45,7 @@ class Shared {
   const stem_rec* chunk(uint32_t i) const;
   uint32_t filled(uint32_t i) const;  // records in a chunk so far
   bool ending() const;
-  void release(uint32_t i);
+  void release(uint32_t i, uint32_t enough);
   void wait(uint32_t seen, int milliseconds);
   void wake_producer();
   uint32_t find(uint32_t state, uint64_t order) const;
@@ -65,6 +65,7 @@ class Shared {
   uint64_t base_ = 0;
   std::atomic<bool> gone_{false};
   uint64_t taken_ = 0;  // bit i: chunk i is in a stream's queue
+  uint32_t released_ = 0;  // chunks that the recorder was not told of
   cpu_set_t kept_off_{};  // the processor of the recorded program, once it stays on one
   std::thread watcher_;
 };
