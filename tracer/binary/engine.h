@@ -66,6 +66,7 @@ struct bin_thread {
   /* condition variables and barriers */
   uint64_t waiting_on, wait_order, generation;
   uint32_t woken_by;
+  uint64_t futex_mutex; /* held between its system call's looking and sleeping, or while it wakes (futex.c) */
   /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of
    * them */
   uint32_t next_id, unpinned_count, combined, combined_count;
@@ -271,6 +272,10 @@ enum bin_op {
 void bin_leave_robust(struct bin_thread* self,
                       uint64_t head); /* a thread is about to end: the kernel's list of its robust mutexes */
 uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint64_t a, uint64_t b, uint64_t site);
+int bin_cond_signal(struct bin_thread* self, uint64_t cond, uint64_t site);         /* 1: it woke somebody */
+uint64_t bin_cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site); /* how many */
+uint64_t bin_futex_wait(struct bin_thread* self, uint64_t word, uint32_t expected, uint64_t deadline, uint64_t site);
+uint64_t bin_futex_wake(struct bin_thread* self, uint64_t word, uint32_t count, uint64_t site);
 
 /* --- messages (message.c)
  * ---------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <linux/futex.h>
+#include <limits.h>
 
 #include "tracer/valgrind/requests.h"
 #include "valgrind.h"
@@ -239,6 +242,46 @@ WRAP(int, cond_broadcast, pthreadZucondZubroadcast, (c), pthread_cond_t* c) {
   UNLESS_SCHEDULED(REAL1(fn, c));
   ASK(COND_BROADCAST, c, 0, 0);
   return 0;
+}
+
+/* --- futexes that are not the C library's own (tracer/binary/futex.c)
+ * ---------------------------------------------------------------- */
+
+static uint64_t futex_deadline(int operation, const struct timespec* t) {
+  if (!t) return 0;
+  if ((operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
+    uint64_t in = (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+    return nanoseconds(CLOCK_MONOTONIC) + in;
+  }
+  return deadline(operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, t);
+}
+
+long I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, syscall)(long number, long a, long b, long c, long d, long e, long f);
+long I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, syscall)(long number, long a, long b, long c, long d, long e, long f) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  int operation = (int)b & FUTEX_CMD_MASK, all = (unsigned)f == FUTEX_BITSET_MATCH_ANY;
+  long r;
+  if (number == SYS_futex && !busy && ASK(SCHEDULED, 0, 0, 0)) {
+    const struct timespec* t = (const struct timespec*)d;
+    int waits = operation == FUTEX_WAIT || (operation == FUTEX_WAIT_BITSET && all);
+    if (waits && (a & 3) == 0 && !(t && bad_time(t))) {
+      int error = (int)ASK(FUTEX_WAIT, a, (unsigned)c, futex_deadline((int)b, t));
+      if (!error) return 0;
+      errno = error;
+      return -1;
+    }
+    if (operation == FUTEX_WAKE || (operation == FUTEX_WAKE_BITSET && all)) {
+      long woken = (long)ASK(FUTEX_WAKE, a, (unsigned)c, 0), left = (long)(unsigned)c - woken;
+      if (left <= 0) return woken;
+      CALL_FN_W_7W(r, fn, number, a, b, left, d, e, f); /* somebody may have gone to the kernel by itself */
+      return r > 0 ? woken + r : woken;
+    }
+    if (!waits) ASK(FUTEX_OTHER, 0, 0, 0);
+  }
+  CALL_FN_W_7W(r, fn, number, a, b, c, d, e, f);
+  return r;
 }
 
 /* --- semaphores, barriers, once
