@@ -167,6 +167,7 @@ void record(const RecordOptions& options) {
   bool whole = true;
   for (uint64_t i = 0; i < options.runs; ++i) {
     launch::RunResult result = launch::run(test, run);
+    fmt::print(stderr, "{}", result.tool);
     for (const auto& process : result.processes) whole &= keep(options, test, run, process, result, result.processes.size() == 1);
     if (result.processes.empty()) {
       bool elf = !binary.empty() && !launch::is_instrumented(binary);

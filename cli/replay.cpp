@@ -215,6 +215,7 @@ void replay(const ReplayOptions& options) {
   Temporary scratch;
   run.output = scratch.path();
   launch::RunResult result = launch::run(subject.test, run);
+  fmt::print(stderr, "{}", result.tool);
   if (options.gdb) return;
   if (result.trace.empty())
     user_error("the replay of {} recorded nothing: {} {}", subject.name, subject.test.program, ended_text(result));

@@ -230,6 +230,7 @@ RunResult run(const trace::Test& test, const Options& options) {
     result.processes.push_back(std::move(process));
   }
   reap_collectors();
+  result.tool = tool_said(scratch.path().string());
   if (result.processes.empty()) return result;
   result.trace = result.processes[main_index].trace;
   const Summary& summary = result.processes[main_index].summary;

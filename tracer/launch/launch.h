@@ -52,6 +52,7 @@ struct RunResult {
   trace::Outcome outcome = trace::Outcome::Truncated;
   bool diverged = false;                 // the schedule could not be followed; messages say where and why
   std::vector<std::string> messages;     // JSON, see tracer/launch/message.h
+  std::string tool;                      // what the recorder's machinery (Valgrind) had to say, in its own words; mostly nothing
 };
 
 // Throws UserError when the program cannot be started. A program that records nothing gives no processes: whether that is

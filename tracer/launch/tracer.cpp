@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "trace/plan.h"
 #include "tracer/launch/launch.h"
 #include "util/error.h"
 
 namespace stem::launch {
 
 namespace {
+
+constexpr const char* kToolLog = "valgrind-";  // a file of each process in the run's folder
 
 // Pin's kit: PIN_ROOT, else the one that STEM was built with.
 std::string pin_root() {
@@ -90,7 +94,8 @@ Tracer choose_tracer(const std::string& program, const std::string& wanted) {
 std::vector<std::string> tracer_command(Tracer tracer) {
   switch (tracer) {
     case Tracer::Compiled: return {};
-    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000"};
+    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000",
+                                     std::string("--log-file=%q{" STEM_RECORD_ENV "}/") + kToolLog + "%p"};
     case Tracer::Pin: return {pin_root() + "/pin", "-t", library_folder() + "/pin/stem-pin.so", "--"};
   }
   return {};
@@ -103,6 +108,18 @@ std::vector<std::string> tracer_environment(Tracer tracer) {
     case Tracer::Pin: return {};
   }
   return {};
+}
+
+std::string tool_said(const std::string& folder) {
+  std::string all;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (!entry.path().filename().string().starts_with(kToolLog)) continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (!line.starts_with("### unhandled dwarf2")) all += line + "\n";  // names are read by others, who know it (collect/dwarf.cpp)
+  }
+  return all;
 }
 
 std::string why_not_recorded(const std::string& program, const std::string& wanted) {

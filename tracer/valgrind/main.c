@@ -107,10 +107,10 @@ static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, Sy
 
 static void allocated(struct bin_thread* t, ThreadId tid, Addr addr, UWord size, Bool zeroed) {
   Addr ips[24];
-  uint64_t callers[4] = {0};
+  uint64_t callers[8] = {0};
   UInt n = VG_(get_StackTrace)(tid, ips, 24, NULL, NULL, 0), k = 0;
   Addr site = 0;
-  for (UInt i = 1; i < n && k < 4; i++) {
+  for (UInt i = 1; i < n && k < 8; i++) {
     struct module* m = stem_module_at(ips[i]);
     if (!m || !m->seen) continue;
     if (!site)
