@@ -410,6 +410,9 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_FUTEX_OTHER:
       bin_note("a futex operation that is not modelled goes to the kernel: its waiters are not seen by STEM");
       return 0;
+    case BIN_ALONE:
+      self->joining = a != 0;
+      return 0;
     case BIN_SEM_INIT:
       bin_visible(self, STEM_KIND_SemInit, object, site, 0, 0, 0);
       bin_event(self, STEM_KIND_SemInit, 0, object, a, site);

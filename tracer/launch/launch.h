@@ -64,6 +64,8 @@ struct ElfFacts {
   bool elf = false;      // for this machine
   bool dynamic = false;  // has an interpreter: libraries can be loaded into it
   bool debug = false;    // debug information, inside or where gdb looks for it
+  bool script = false;   // no program: begins with #!
+  bool threads = false;  // makes threads by itself
 };
 ElfFacts elf_facts(const std::string& program);
 

@@ -47,7 +47,10 @@ static void settle_guards(Addr sp) {
       for (UInt i = 0; i < 16; i++) ((UChar*)at[1])[i] = (UChar)(i * 37 + 11);
 }
 
+static Bool recorded; /* else it only runs, because of what it may start */
+
 static void first_instruction(ThreadId tid) {
+  if (!recorded) return;
   if (tid == 1) {
     settle_guards(VG_(get_SP)(tid));
     stem_write_meta();
@@ -77,11 +80,16 @@ static void thread_ends(ThreadId tid) {
 /* --- system calls: one that may block gives the token up
  * ------------------------------------------------------------------------- */
 
-static Int sent; /* the signal that the present system call sends to its own caller */
+static Bool spawning; /* the present system call makes a child that will become another program (posix_spawn, system) */
+static Int sent;      /* the signal that the present system call sends to its own caller */
 
 static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
+  if (number == SYS_execve) VG_(clo_trace_children) = stem_is_followed(args[0], args[2]);
+  spawning = number == SYS_vfork || (number == SYS_clone && args[0] & VKI_CLONE_VFORK);
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (bin.live_count > 1 && (number == SYS_fork || (number == SYS_clone && !(args[0] & VKI_CLONE_VM))))
+    bin_note("fork in a process that has threads: the child runs unrecorded until it calls exec");
   sent = number == SYS_tgkill && args[1] == (UWord)VG_(gettid)()  ? (Int)args[2]
          : number == SYS_tkill && args[0] == (UWord)VG_(gettid)() ? (Int)args[1]
          : number == SYS_kill && args[0] == (UWord)VG_(getpid)()  ? (Int)args[1]
@@ -90,9 +98,11 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
     bin_finish(BIN_EXITED, (Int)args[0]);
     stem_host_exit((Int)args[0]);
   }
-  if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
-    return;
+  if (number == SYS_execve && stem_readable(args[0], 1) && stem_sys4(SYS_access, args[0], 1 /* X_OK */, 0, 0) == 0) {
+    bin_note("the program became another one by exec");
+    bin_finish(BIN_EXITED, 0);
   }
+  if (number == SYS_execve || number == SYS_execveat) return;
   if (t && t == bin.holder && bin.live_count > 1 && bin_may_block(number, args[0], args[1])) bin_outside_begin(t);
 }
 
@@ -232,12 +242,28 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
 static void memory_gone(Addr a, SizeT size) { stem_pages_changed(a, size); }
 static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_pages_changed(a, size); }
 
+/* The child of a process with one thread has a trace of its own, from here on; with several it has lost all but one of
+ * them, and what they held. */
 static void forked(ThreadId tid) {
+  Bool alone = bin.on && bin.live_count == 1 && bin.holder && !spawning;
   bin.on = 0;
   bin_forget();
+  if (!alone) return;
+  bin.forked = 1;
+  bin_plan_options_only(); /* the schedule is the parent's */
+  stem_launch_again();
+  stem_announce_modules();
+  stem_write_meta();
+  bin_again();
+  bin.holder->tid = VG_(gettid)();
 }
 
-static void after_options(void) { stem_launch(); }
+static void after_options(void) { recorded = stem_launch(); }
+
+static IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,
+                        const VexArchInfo* arch, IRType guest, IRType host) {
+  return recorded ? stem_instrument(closure, in, layout, vge, arch, guest, host) : in;
+}
 
 /* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot
  * access what it was about to; else the trace says nothing, and the launcher knows. */
@@ -275,7 +301,7 @@ static void before_options(void) {
   VG_(details_avg_translation_sizeB)(400);
   /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). */
   VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
-  VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
+  VG_(basic_tool_funcs)(after_options, instrument, finish);
   VG_(needs_client_requests)(request);
   VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
   VG_(track_pre_thread_ll_create)(thread_created);
