@@ -6,6 +6,7 @@
 #include <set>
 
 #include "trace/names.h"
+#include "trace/shadow.h"
 #include "trace/text.h"
 
 namespace stem::trace {
@@ -19,6 +20,7 @@ class Side {
 
   Reader& reader;
   ReaderNames names;
+  std::optional<Shadow> written;  // what was written since its object began; only for a second look
 
   bool next(bool visible_only) {
     while (true) {
@@ -30,9 +32,29 @@ class Side {
       }
       if (item == Reader::Item::End) return false;
       if (item == Reader::Item::Expr) continue;
-      if (reader.event().kind == Kind::Alloc) place(reader.event().object);
+      if (reader.event().kind == Kind::Alloc) {
+        place(reader.event().object);
+        if (written) written->forget(reader.event().addr, reader.event().value, reader.event().flags & kZeroed);
+      }
       if (!visible_only || is_visible(reader.event().kind)) return true;
     }
+  }
+
+  void note_write(const Event& e) {
+    if (written && (e.kind == Kind::Write || e.kind == Kind::Rmw || e.kind == Kind::External))
+      written->set(e.addr, e.size, 0);
+  }
+
+  // Whether nobody has written the bytes of a read that are set in `bits` since its object began: padding of a copied
+  // struct, which holds what the stack held before.
+  bool is_fresh(const Event& read, uint64_t bits) {
+    if (!written || read.object == kNone || written->evicted()) return false;
+    const Object o = reader.object(read.object);
+    if ((o.kind != ObjectKind::Stack && o.kind != ObjectKind::Heap) || o.zeroed) return false;
+    const uint8_t known = written->get(read.addr, read.size).known;
+    for (unsigned i = 0; i < read.size; ++i)
+      if ((bits >> (8 * i) & 0xff) && known >> i & 1) return false;
+    return true;
   }
 
   struct Place {
@@ -76,7 +98,11 @@ class Side {
 
 class Comparison {
  public:
-  Comparison(Reader& a, Reader& b, const CompareOptions& options) : a_(a), b_(b), options_(options) {}
+  Comparison(Reader& a, Reader& b, const CompareOptions& options, bool closely = false) : a_(a), b_(b), options_(options) {
+    if (closely) a_.written.emplace();
+  }
+
+  bool of_value() const { return of_value_; }  // a read that differs in nothing but its value: worth a second look
 
   std::optional<Difference> run() {
     for (uint64_t index = 0;; ++index) {
@@ -91,6 +117,7 @@ class Comparison {
       std::string why = differ(a_.reader.event(), b_.reader.event());
       if (!why.empty() && livelocked(a_) != livelocked(b_) && both_livelock()) return std::nullopt;
       if (!why.empty()) return Difference{index, why};
+      a_.note_write(a_.reader.event());
     }
   }
 
@@ -138,8 +165,10 @@ class Comparison {
       return cx == cy ? ""
                       : fmt::format("{} is about {} in the first run, about {} in the second", what(a_, x), cx, cy);
     }
-    if (!same_value(x, x.value, y.value))
+    if (!same_value(x, x.value, y.value)) {
+      of_value_ = x.kind == Kind::Read;
       return fmt::format("{} has value {} in the first run, {} in the second", what(a_, x), x.value, y.value);
+    }
     if (!same_value(x, x.value2, y.value2))
       return fmt::format("{} writes {} in the first run, {} in the second", what(a_, x), x.value2, y.value2);
     return "";
@@ -149,7 +178,8 @@ class Comparison {
     if (x == y) return true;
     // What lay in memory before it was used is no part of a run, nor are copies of it; a branch on it would be.
     if (e.kind == Kind::External && e.flags & kFresh && garbage_.size() < 1u << 16) return garbage_.emplace(x, y), true;
-    if ((e.kind == Kind::Read || e.kind == Kind::Write) && garbage_.count({x, y})) return true;
+    if (e.kind == Kind::Read && garbage_.size() < 1u << 16 && a_.is_fresh(e, x ^ y)) return garbage_.emplace(x, y), true;
+    if ((e.kind == Kind::Read || e.kind == Kind::Write || e.kind == Kind::Pin) && garbage_.count({x, y})) return true;
     if (e.kind == Kind::Wake || e.kind == Kind::Signal) {
       return x && y &&
              a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
@@ -188,6 +218,7 @@ class Comparison {
   }
 
   Side a_, b_;
+  bool of_value_ = false;
   CompareOptions options_;
   std::set<uint64_t> deltas_;  // how far objects of the two runs lie apart
   std::map<uint64_t, uint64_t> unnamed_;
@@ -197,7 +228,11 @@ class Comparison {
 }  // namespace
 
 std::optional<Difference> compare(Reader& first, Reader& second, const CompareOptions& options) {
-  return Comparison(first, second, options).run();
+  Comparison quick(first, second, options);
+  auto difference = quick.run();
+  if (!difference || !quick.of_value()) return difference;
+  Reader again(first.path()), also(second.path());
+  return Comparison(again, also, options, true).run();
 }
 
 std::optional<Difference> compare(const std::string& first, const std::string& second, const CompareOptions& options) {
