@@ -501,6 +501,7 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_WRITTEN:
     case BIN_SKIPPED:
     case BIN_SCHEDULED:
+    case BIN_CALLED:
     case BIN_OPS:
       break; /* the host's */
   }

@@ -186,6 +186,11 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
     case BIN_SCHEDULED:
       *ret = t != NULL;
       return True;
+    case BIN_CALLED: {
+      struct module* m = t ? stem_module_at(args[4] - 1) : NULL;
+      *ret = m && m->seen;
+      return True;
+    }
     case BIN_SKIPPED:
       *ret = bin.skipped;
       return True;

@@ -182,6 +182,8 @@ long I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, syscall)(long number, long a, long b, l
     }
     if (!waits) ASK(FUTEX_OTHER, 0, 0, 0);
   }
+  if (number == SYS_kill || number == SYS_tkill || number == SYS_tgkill) a = stem_real_process((int)a);
+  if (number == SYS_tgkill) b = stem_real_process((int)b);
   CALL_FN_W_7W(r, fn, number, a, b, c, d, e, f);
   return r;
 }

@@ -25,6 +25,7 @@ enum {
 
 extern __thread int stem_busy __attribute__((tls_model("initial-exec"), visibility("hidden")));
 #define busy stem_busy
+int stem_real_process(int told) __attribute__((visibility("hidden"))); /* by the number that the program knows */
 
 #define ASK(op, object, a, b)                                                                                   \
   VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), \

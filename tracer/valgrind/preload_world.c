@@ -108,6 +108,25 @@ WRAP(ssize_t, getrandom, getrandom, (buffer, n, flags), void* buffer, size_t n, 
 /* --- processes: children really run, also on replay, where the program knows them by their recorded numbers
  * ------------------------- */
 
+/* What a replay tells the program, and what it really is: no signal may go to a stranger who has that number now. */
+static struct {
+  int real, told;
+} known[1024];
+static unsigned known_count;
+
+static void remember(int real, int told) {
+  if (real == told) return;
+  unsigned i = __atomic_fetch_add(&known_count, 1, __ATOMIC_RELAXED) % 1024;
+  known[i].real = real;
+  known[i].told = told;
+}
+
+int stem_real_process(int told) {
+  for (unsigned i = known_count < 1024 ? known_count : 1024; i-- > 0;)
+    if (known[i].told == told) return known[i].real;
+  return told;
+}
+
 #define IDENTITY(name)                                                     \
   int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void);                     \
   int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void) {                    \
@@ -115,32 +134,23 @@ WRAP(ssize_t, getrandom, getrandom, (buffer, n, flags), void* buffer, size_t n, 
     HERE;                                                                  \
     struct answer a = {0, 0, ANSWER_IDENTITY};                             \
     VALGRIND_GET_ORIG_FN(fn);                                              \
-    if (busy || !ASK(FED, &a, 0, &a)) CALL_FN_W_v(a.value, fn);            \
-    if (!busy) ASK(TOLD, &a, 0, &a);                                       \
+    long real;                                                             \
+    CALL_FN_W_v(real, fn);                                                 \
+    if (busy || !ASK(CALLED, 0, 0, 0)) return (int)real; /* raise() asks, and means it */ \
+    if (ASK(FED, &a, 0, &a))                                               \
+      remember((int)real, (int)a.value);                                   \
+    else                                                                   \
+      a.value = (int)real;                                                 \
+    ASK(TOLD, &a, 0, &a);                                                  \
     return (int)a.value;                                                   \
   }
 IDENTITY(getpid)
 IDENTITY(getppid)
 IDENTITY(gettid)
 
-static struct {
-  pid_t real, told;
-} children[1024];
-static unsigned child_count;
-
-static pid_t real_child(pid_t told) {
-  for (unsigned i = child_count < 1024 ? child_count : 1024; i-- > 0;)
-    if (children[i].told == told) return children[i].real;
-  return told;
-}
-
 static pid_t tell_child(unsigned long ra, pid_t real) {
   struct answer a = {real, 0, ANSWER_CHILD};
-  if (ASK(FED, &a, 0, &a)) {
-    unsigned i = __atomic_fetch_add(&child_count, 1, __ATOMIC_RELAXED) % 1024;
-    children[i].real = real;
-    children[i].told = (pid_t)a.value;
-  }
+  if (ASK(FED, &a, 0, &a)) remember(real, (pid_t)a.value);
   ASK(TOLD, &a, 0, &a);
   return (pid_t)a.value;
 }
@@ -184,7 +194,7 @@ static pid_t wait_for(OrigFn fn, unsigned long ra, int arguments, pid_t pid, int
     a.error = a.value < 0 ? errno : 0;
   } else if (a.value > 0) {
     int real = 0;
-    pid_t child = real_child((pid_t)a.value);
+    pid_t child = stem_real_process((pid_t)a.value);
     ASK(ALONE, 0, 1, 0);
     if (arguments == 1)
       waitpid(child, &real, 0);
@@ -209,6 +219,12 @@ WRAP(pid_t, waitpid, waitpid, (pid, status, options), pid_t pid, int* status, in
 WRAP(pid_t, wait4, wait4, (pid, status, options, usage), pid_t pid, int* status, int options, void* usage) {
   return busy ? REAL4(fn, pid, status, options, usage) : wait_for(fn, ra, 4, pid, status, options, usage);
 }
-WRAP(int, kill, kill, (pid, number), pid_t pid, int number) {
-  return REAL2(fn, pid > 0 ? real_child(pid) : pid, number);
+static int real_target(int pid) { return pid < -1 ? -stem_real_process(-pid) : pid > 0 ? stem_real_process(pid) : pid; }
+WRAP(int, kill, kill, (pid, number), pid_t pid, int number) { return REAL2(fn, real_target(pid), number); }
+WRAP(int, killpg, killpg, (group, number), pid_t group, int number) { return REAL2(fn, real_target(group), number); }
+WRAP(int, tgkill, tgkill, (pid, thread, number), pid_t pid, pid_t thread, int number) {
+  return REAL3(fn, real_target(pid), real_target(thread), number);
+}
+WRAP(int, sigqueue, sigqueue, (pid, number, value), pid_t pid, int number, unsigned long value) {
+  return REAL3(fn, real_target(pid), number, value);
 }
