@@ -112,6 +112,24 @@ static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, Sy
   if (t) bin_outside_end(t, number != SYS_futex);
 }
 
+/* --- handlers of signals
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static void handler_begins(ThreadId tid, Int number, Bool alternate) {
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!bin.on || !t || t != bin.holder) return;
+  bin_pin(t, 0);
+  bin_visible(t, STEM_KIND_SignalIn, 0, 0, 0, 0, 0);
+  bin_event(t, STEM_KIND_SignalIn, 0, 0, (ULong)number, 0);
+}
+
+static void handler_returns(ThreadId tid, Int number) {
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!bin.on || !t || t != bin.holder) return;
+  bin_pin(t, 0);
+  bin_event(t, STEM_KIND_SignalOut, 0, 0, (ULong)number, 0);
+}
+
 /* --- requests of the preload
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -312,6 +330,8 @@ static void before_options(void) {
   VG_(track_pre_thread_ll_create)(thread_created);
   VG_(track_pre_thread_first_insn)(first_instruction);
   VG_(track_pre_thread_ll_exit)(thread_ends);
+  VG_(track_pre_deliver_signal)(handler_begins);
+  VG_(track_post_deliver_signal)(handler_returns);
   VG_(track_die_mem_munmap)(memory_gone);
   VG_(track_die_mem_brk)(memory_gone);
   VG_(track_change_mem_mprotect)(memory_protected);
