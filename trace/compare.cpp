@@ -36,6 +36,8 @@ class Side {
         place(reader.event().object);
         if (written) written->forget(reader.event().addr, reader.event().value, reader.event().flags & kZeroed);
       }
+      if (reader.event().kind == Kind::Free)
+        if (auto freed = live_.find(reader.event().addr); freed != live_.end()) freed->second.freed = true;
       if (!visible_only || is_visible(reader.event().kind)) return true;
     }
   }
@@ -60,7 +62,7 @@ class Side {
   struct Place {
     std::string identity;
     uint64_t offset = 0;
-    bool named = true;  // false: memory that nobody described, where offsets mean nothing
+    bool named = true;  // false: memory that nobody described, where offsets mean nothing; or that was freed, and may be so by now
     bool operator==(const Place&) const = default;
   };
   std::optional<Place> place_of(uint64_t address) const {
@@ -69,7 +71,7 @@ class Side {
     auto& [base, o] = *std::prev(after);
     if (address - base > o.size) return std::nullopt;  // one past the end belongs to it
     Object object = reader.object(o.id);
-    return Place{object.identity, address - base, object.kind != ObjectKind::Unknown};
+    return Place{object.identity, address - base, object.kind != ObjectKind::Unknown && !o.freed};
   }
   // Object and offset of an event's address.
   Place place(const Event& e) const {
@@ -82,6 +84,7 @@ class Side {
   struct Live {
     uint64_t size;
     uint32_t id;
+    bool freed = false;
   };
   void place(uint32_t id) {
     const ObjectStore::Entry* o = reader.object_entry(id);
@@ -89,7 +92,7 @@ class Side {
     auto at = live_.lower_bound(o->base);
     if (at != live_.begin() && o->base - std::prev(at)->first < std::prev(at)->second.size) --at;
     while (at != live_.end() && at->first < o->base + o->size) at = live_.erase(at);
-    live_[o->base] = {o->size, id};
+    live_[o->base] = {o->size, id, false};
   }
 
   std::map<uint64_t, Live> live_;
@@ -193,7 +196,7 @@ class Comparison {
     if (deltas_.count(x - y)) return true;
     // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one
     // throughout.
-    if (!px != !py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
+    if ((px && px->named) != (py && py->named) || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
     return unnamed_.try_emplace(x, y).first->second == y;
   }
 
@@ -205,9 +208,11 @@ class Comparison {
     return unnamed_.try_emplace(x.addr, y.addr).first->second == y.addr;
   }
 
-  // Programs, libraries, mappings and stacks; or the stack of main that Valgrind lays out, which ends at 0x1fff001000.
+  // Programs, libraries, mappings and stacks; the stack of main that Valgrind lays out, which ends at 0x1fff001000; what a replay
+  // gives in place of the C library's memory (tracer/runtime/pages.c).
   static bool may_be_address(uint64_t value) {
-    return (value >= 0x500000000000 && value < 0x800000000000) || (value >= 0x1ff0000000 && value < 0x2000000000);
+    return (value >= 0x500000000000 && value < 0x800000000000) || (value >= 0x1ff0000000 && value < 0x2000000000) ||
+           (value >= 0x100000000000 && value < 0x110000000000);
   }
 
   std::optional<Difference> endings(uint64_t index) const {
