@@ -486,6 +486,8 @@ def processes(tools, folder):
         again = run([tools.stem, "replay", "--state", state, str(count)], cwd=folder, timeout=120)
         check("replayed identically" in again.stderr, again.stderr)
 
+    done = run([*tools.record, "/bin/echo", "x"], cwd=folder)
+    check(done.returncode == 2 and done.stdout == "x\n" and "compile with -g" in done.stderr, f"{done.returncode} {done.stdout}{done.stderr}")
     done = run([*tools.record, "./compiled", "x"], cwd=folder)
     check(done.returncode == 2 and "records itself" in done.stderr, f"{done.returncode} {done.stderr}")
     threads = gcc(tools, folder, "threads", THREADS_FORK)
