@@ -138,9 +138,10 @@ struct bin_elf {
   int instrumented; /* stem-cc's */
   int symbols, debug;
 };
-struct bin_elf bin_elf(const char* path);                            /* of a file (elf.c) */
-int bin_is_wanted(const char* program); /* of a process that the recorder runs: is it to be recorded? Asked before bin_launch */
-int bin_is_file(uint64_t fd);                                        /* a regular one */
+struct bin_elf bin_elf(const char* path); /* of a file (elf.c) */
+int bin_is_wanted(
+    const char* program);     /* of a process that the recorder runs: is it to be recorded? Asked before bin_launch */
+int bin_is_file(uint64_t fd); /* a regular one */
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 
 /* --- records (stream.c)

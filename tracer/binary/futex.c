@@ -1,6 +1,6 @@
 /* Futexes that a program or its C++ library uses through syscall(): std::atomic::wait, futures, latches, hand-made
- * locks. Told as the compiled runtime tells them (tracer/runtime/futex.c): a sleep is Lock, Read of the word (pinned: it
- * decides), Wait, Wake, Lock, Unlock; a wake-up is Lock, Signal or Broadcast, Unlock. The mutex has no memory of its
+ * locks. Told as the compiled runtime tells them (tracer/runtime/futex.c): a sleep is Lock, Read of the word (pinned:
+ * it decides), Wait, Wake, Lock, Unlock; a wake-up is Lock, Signal or Broadcast, Unlock. The mutex has no memory of its
  * own; its address is the word's second byte. */
 #include <errno.h>
 #include <limits.h>

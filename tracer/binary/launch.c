@@ -156,7 +156,8 @@ static int is_first(void) {
   return stem_sys4(SYS_unlink, path, 0, 0, 0) == 0;
 }
 
-/* Programs that somebody compiled with -g, and the one that was asked for. Shells, make and the like only start them. */
+/* Programs that somebody compiled with -g, and the one that was asked for. Shells, make and the like only start them.
+ */
 int bin_is_wanted(const char* program) {
   char path[8200], cwd[4096] = "";
   stem_sys4(SYS_getcwd, cwd, sizeof cwd, 0, 0);

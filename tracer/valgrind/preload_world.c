@@ -127,22 +127,22 @@ int stem_real_process(int told) {
   return told;
 }
 
-#define IDENTITY(name)                                                     \
-  int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void);                     \
-  int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void) {                    \
-    OrigFn fn;                                                             \
-    HERE;                                                                  \
-    struct answer a = {0, 0, ANSWER_IDENTITY};                             \
-    VALGRIND_GET_ORIG_FN(fn);                                              \
-    long real;                                                             \
-    CALL_FN_W_v(real, fn);                                                 \
+#define IDENTITY(name)                                                                    \
+  int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void);                                    \
+  int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, name)(void) {                                   \
+    OrigFn fn;                                                                            \
+    HERE;                                                                                 \
+    struct answer a = {0, 0, ANSWER_IDENTITY};                                            \
+    VALGRIND_GET_ORIG_FN(fn);                                                             \
+    long real;                                                                            \
+    CALL_FN_W_v(real, fn);                                                                \
     if (busy || !ASK(CALLED, 0, 0, 0)) return (int)real; /* raise() asks, and means it */ \
-    if (ASK(FED, &a, 0, &a))                                               \
-      remember((int)real, (int)a.value);                                   \
-    else                                                                   \
-      a.value = (int)real;                                                 \
-    ASK(TOLD, &a, 0, &a);                                                  \
-    return (int)a.value;                                                   \
+    if (ASK(FED, &a, 0, &a))                                                              \
+      remember((int)real, (int)a.value);                                                  \
+    else                                                                                  \
+      a.value = (int)real;                                                                \
+    ASK(TOLD, &a, 0, &a);                                                                 \
+    return (int)a.value;                                                                  \
   }
 IDENTITY(getpid)
 IDENTITY(getppid)
@@ -165,18 +165,18 @@ int I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, fork)(void) {
   return (int)r > 0 && !busy ? tell_child(ra, (pid_t)r) : (int)r;
 }
 
-#define SPAWN(name, encoded)                                                                              \
-  WRAP(int, name, encoded, (pid, path, actions, attributes, argv, envp), pid_t* pid, const char* path,    \
-       const void* actions, const void* attributes, char* const* argv, char* const* envp) {               \
-    unsigned long r;                                                                                      \
-    pid_t child = 0;                                                                                      \
-    busy++;                                                                                               \
-    CALL_FN_W_6W(r, fn, &child, path, actions, attributes, argv, envp);                                   \
-    busy--;                                                                                               \
-    if ((int)r) return (int)r;                                                                            \
-    if (!busy) child = tell_child(ra, child);                                                             \
-    if (pid) move(ra, (char*)pid, (const char*)&child, sizeof child);                                     \
-    return 0;                                                                                             \
+#define SPAWN(name, encoded)                                                                           \
+  WRAP(int, name, encoded, (pid, path, actions, attributes, argv, envp), pid_t* pid, const char* path, \
+       const void* actions, const void* attributes, char* const* argv, char* const* envp) {            \
+    unsigned long r;                                                                                   \
+    pid_t child = 0;                                                                                   \
+    busy++;                                                                                            \
+    CALL_FN_W_6W(r, fn, &child, path, actions, attributes, argv, envp);                                \
+    busy--;                                                                                            \
+    if ((int)r) return (int)r;                                                                         \
+    if (!busy) child = tell_child(ra, child);                                                          \
+    if (pid) move(ra, (char*)pid, (const char*)&child, sizeof child);                                  \
+    return 0;                                                                                          \
   }
 SPAWN(posix_spawn, posixZuspawn)
 SPAWN(posix_spawnp, posixZuspawnp)

@@ -65,7 +65,8 @@ void stem_pages_changed(Addr addr, SizeT size);
 Bool stem_launch(void); /* False: this process is not recorded */
 void stem_write_meta(void);
 void stem_launch_again(void); /* a forked child */
-Bool stem_is_followed(Addr path, Addr environment); /* what a process becomes by exec: does it run under the tool, too? */
+Bool stem_is_followed(Addr path,
+                      Addr environment); /* what a process becomes by exec: does it run under the tool, too? */
 
 /* --- helpers.c: what is known when code is translated, in one word --- */
 #define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)
