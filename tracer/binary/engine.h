@@ -57,7 +57,7 @@ struct bin_thread {
   uint64_t handle; /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
   uint32_t creating, joining; /* inside pthread_create; inside the real call for a thread or a child that has ended */
-  uint32_t ending;            /* its End is yet to be granted */
+  uint32_t ending;            /* it has left its code; its End may yet have to be granted */
   uint32_t cancelled, cancel_wanted, cancel_disabled,
       cancel_async; /* cancelled: it may run for that at a cancellation point */
   uint32_t yields;  /* one after the other, while nobody else could run */

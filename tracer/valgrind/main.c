@@ -94,6 +94,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
          : number == SYS_tkill && args[0] == (UWord)VG_(gettid)() ? (Int)args[1]
          : number == SYS_kill && args[0] == (UWord)VG_(getpid)()  ? (Int)args[1]
                                                                   : 0;
+  if (t && number == SYS_exit) t->ending = 1; /* before Valgrind calls it leaving: nobody shall take that for the process's end */
   if (number == SYS_exit_group) {
     bin_finish(BIN_EXITED, (Int)args[0]);
     stem_host_exit((Int)args[0]);
