@@ -110,7 +110,9 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
-  if (t) bin_outside_end(t, number != SYS_futex);
+  /* sigwait() goes on waiting when it was interrupted, which depends on more than the schedule. */
+  Bool again = number == SYS_rt_sigtimedwait && sr_isError(res) && sr_Err(res) == VKI_EINTR;
+  if (t) bin_outside_end(t, number != SYS_futex && !again);
 }
 
 /* --- handlers of signals
