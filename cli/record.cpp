@@ -30,6 +30,7 @@ constexpr const char* kExamples = R"(Examples:
   stem record --test witness.stemtest             inputs and schedule of a test file
   stem record make check                          every instrumented program that a command starts
   gcc -g -O2 prog.c -o prog && stem record ./prog   a program as it is: under Valgrind (docs/binaries.md)
+  stem record --tracer valgrind make check        every program with debug information that a command starts
 
 The program's output, exit code and signals are its own. Traces: .stem/traces/, listed in .stem/runs.jsonl.
 Without the launcher: STEM_RECORD=folder ./prog)";
@@ -167,8 +168,14 @@ void record(const RecordOptions& options) {
   bool whole = true;
   for (uint64_t i = 0; i < options.runs; ++i) {
     launch::RunResult result = launch::run(test, run);
+    fmt::print(stderr, "{}", result.tool);
     for (const auto& process : result.processes) whole &= keep(options, test, run, process, result, result.processes.size() == 1);
     if (result.processes.empty()) {
+      if (tracer == launch::Tracer::Valgrind) {
+        fmt::print(stderr, "stem: nothing was recorded: {} makes no threads, has no debug information and started nothing that has; it {}.\nstem: compile with -g what is to be recorded\n",
+                   test.program, ended_text(result));
+        throw CLI::RuntimeError(2);
+      }
       bool elf = !binary.empty() && !launch::is_instrumented(binary);
       fmt::print(stderr, "stem: nothing was recorded: {} {}; it {}.\nstem: compile with stem-cc or stem-c++ in place of the compiler, for example CC=stem-cc make; or record it as it is, compiled with -g, by --tracer valgrind\n",
                  test.program, elf ? "has no STEM inside and started nothing that has" : "ended before its recorder began", ended_text(result));

@@ -81,6 +81,8 @@ void read_trace(Subject& subject, uint64_t until, uint64_t* stop) {
   if (reader.meta().program.empty())
     user_error("{}: {} before it says which program it is of: nothing can be replayed", reader.path(),
                reader.recovery().why);
+  if (reader.meta().options.contains("forked"))
+    user_error("{} is of a forked child: it begins in the middle of the program and cannot be replayed by itself. Replay the run of its parent", subject.name);
   test.program = reader.meta().program;
   test.build_id = reader.meta().build_id;
   test.argv = reader.meta().argv;
@@ -215,6 +217,7 @@ void replay(const ReplayOptions& options) {
   Temporary scratch;
   run.output = scratch.path();
   launch::RunResult result = launch::run(subject.test, run);
+  fmt::print(stderr, "{}", result.tool);
   if (options.gdb) return;
   if (result.trace.empty())
     user_error("the replay of {} recorded nothing: {} {}", subject.name, subject.test.program, ended_text(result));

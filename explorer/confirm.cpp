@@ -96,6 +96,7 @@ Outcome replay(const trace::Trace& trace, const PairResult& pair, const trace::T
 
 std::string cannot_replay(const trace::Trace& trace) {
   if (trace.meta.recorder != "compiled" && trace.meta.recorder != "valgrind") return "its recorder cannot replay";
+  if (trace.meta.options.contains("forked")) return "it is of a forked child, and begins in the middle of the program";
   const std::string program = program_of(trace);
   std::error_code error;
   if (program.empty() || !fs::is_regular_file(program, error)) return fmt::format("{} is not there", program.empty() ? "the program" : program);

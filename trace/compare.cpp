@@ -6,6 +6,7 @@
 #include <set>
 
 #include "trace/names.h"
+#include "trace/shadow.h"
 #include "trace/text.h"
 
 namespace stem::trace {
@@ -19,6 +20,7 @@ class Side {
 
   Reader& reader;
   ReaderNames names;
+  std::optional<Shadow> written;  // what was written since its object began; only for a second look
 
   bool next(bool visible_only) {
     while (true) {
@@ -30,15 +32,37 @@ class Side {
       }
       if (item == Reader::Item::End) return false;
       if (item == Reader::Item::Expr) continue;
-      if (reader.event().kind == Kind::Alloc) place(reader.event().object);
+      if (reader.event().kind == Kind::Alloc) {
+        place(reader.event().object);
+        if (written) written->forget(reader.event().addr, reader.event().value, reader.event().flags & kZeroed);
+      }
+      if (reader.event().kind == Kind::Free)
+        if (auto freed = live_.find(reader.event().addr); freed != live_.end()) freed->second.freed = true;
       if (!visible_only || is_visible(reader.event().kind)) return true;
     }
+  }
+
+  void note_write(const Event& e) {
+    if (written && (e.kind == Kind::Write || e.kind == Kind::Rmw || e.kind == Kind::External))
+      written->set(e.addr, e.size, 0);
+  }
+
+  // Whether nobody has written the bytes of a read that are set in `bits` since its object began: padding of a copied
+  // struct, which holds what the stack held before.
+  bool is_fresh(const Event& read, uint64_t bits) {
+    if (!written || read.object == kNone || written->evicted()) return false;
+    const Object o = reader.object(read.object);
+    if ((o.kind != ObjectKind::Stack && o.kind != ObjectKind::Heap) || o.zeroed) return false;
+    const uint8_t known = written->get(read.addr, read.size).known;
+    for (unsigned i = 0; i < read.size; ++i)
+      if ((bits >> (8 * i) & 0xff) && known >> i & 1) return false;
+    return true;
   }
 
   struct Place {
     std::string identity;
     uint64_t offset = 0;
-    bool named = true;  // false: memory that nobody described, where offsets mean nothing
+    bool named = true;  // false: memory that nobody described, where offsets mean nothing; or that was freed, and may be so by now
     bool operator==(const Place&) const = default;
   };
   std::optional<Place> place_of(uint64_t address) const {
@@ -47,7 +71,7 @@ class Side {
     auto& [base, o] = *std::prev(after);
     if (address - base > o.size) return std::nullopt;  // one past the end belongs to it
     Object object = reader.object(o.id);
-    return Place{object.identity, address - base, object.kind != ObjectKind::Unknown};
+    return Place{object.identity, address - base, object.kind != ObjectKind::Unknown && !o.freed};
   }
   // Object and offset of an event's address.
   Place place(const Event& e) const {
@@ -60,6 +84,7 @@ class Side {
   struct Live {
     uint64_t size;
     uint32_t id;
+    bool freed = false;
   };
   void place(uint32_t id) {
     const ObjectStore::Entry* o = reader.object_entry(id);
@@ -67,7 +92,7 @@ class Side {
     auto at = live_.lower_bound(o->base);
     if (at != live_.begin() && o->base - std::prev(at)->first < std::prev(at)->second.size) --at;
     while (at != live_.end() && at->first < o->base + o->size) at = live_.erase(at);
-    live_[o->base] = {o->size, id};
+    live_[o->base] = {o->size, id, false};
   }
 
   std::map<uint64_t, Live> live_;
@@ -76,7 +101,11 @@ class Side {
 
 class Comparison {
  public:
-  Comparison(Reader& a, Reader& b, const CompareOptions& options) : a_(a), b_(b), options_(options) {}
+  Comparison(Reader& a, Reader& b, const CompareOptions& options, bool closely = false) : a_(a), b_(b), options_(options) {
+    if (closely) a_.written.emplace();
+  }
+
+  bool of_value() const { return of_value_; }  // a read that differs in nothing but its value: worth a second look
 
   std::optional<Difference> run() {
     for (uint64_t index = 0;; ++index) {
@@ -91,6 +120,7 @@ class Comparison {
       std::string why = differ(a_.reader.event(), b_.reader.event());
       if (!why.empty() && livelocked(a_) != livelocked(b_) && both_livelock()) return std::nullopt;
       if (!why.empty()) return Difference{index, why};
+      a_.note_write(a_.reader.event());
     }
   }
 
@@ -138,8 +168,10 @@ class Comparison {
       return cx == cy ? ""
                       : fmt::format("{} is about {} in the first run, about {} in the second", what(a_, x), cx, cy);
     }
-    if (!same_value(x, x.value, y.value))
+    if (!same_value(x, x.value, y.value)) {
+      of_value_ = x.kind == Kind::Read;
       return fmt::format("{} has value {} in the first run, {} in the second", what(a_, x), x.value, y.value);
+    }
     if (!same_value(x, x.value2, y.value2))
       return fmt::format("{} writes {} in the first run, {} in the second", what(a_, x), x.value2, y.value2);
     return "";
@@ -149,7 +181,8 @@ class Comparison {
     if (x == y) return true;
     // What lay in memory before it was used is no part of a run, nor are copies of it; a branch on it would be.
     if (e.kind == Kind::External && e.flags & kFresh && garbage_.size() < 1u << 16) return garbage_.emplace(x, y), true;
-    if ((e.kind == Kind::Read || e.kind == Kind::Write) && garbage_.count({x, y})) return true;
+    if (e.kind == Kind::Read && garbage_.size() < 1u << 16 && a_.is_fresh(e, x ^ y)) return garbage_.emplace(x, y), true;
+    if ((e.kind == Kind::Read || e.kind == Kind::Write || e.kind == Kind::Pin) && garbage_.count({x, y})) return true;
     if (e.kind == Kind::Wake || e.kind == Kind::Signal) {
       return x && y &&
              a_.names.thread(static_cast<ThreadId>(x - 1)).path == b_.names.thread(static_cast<ThreadId>(y - 1)).path;
@@ -163,7 +196,7 @@ class Comparison {
     if (deltas_.count(x - y)) return true;
     // Into memory that nobody described (a pthread_t, the C library's own): each must stand for the same one
     // throughout.
-    if (!px != !py || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
+    if ((px && px->named) != (py && py->named) || !may_be_address(x) || !may_be_address(y) || unnamed_.size() > 1u << 16) return false;
     return unnamed_.try_emplace(x, y).first->second == y;
   }
 
@@ -175,9 +208,11 @@ class Comparison {
     return unnamed_.try_emplace(x.addr, y.addr).first->second == y.addr;
   }
 
-  // Programs, libraries, mappings and stacks; or the stack of main that Valgrind lays out, which ends at 0x1fff001000.
+  // Programs, libraries, mappings and stacks; the stack of main that Valgrind lays out, which ends at 0x1fff001000; what a replay
+  // gives in place of the C library's memory (tracer/runtime/pages.c).
   static bool may_be_address(uint64_t value) {
-    return (value >= 0x500000000000 && value < 0x800000000000) || (value >= 0x1ff0000000 && value < 0x2000000000);
+    return (value >= 0x500000000000 && value < 0x800000000000) || (value >= 0x1ff0000000 && value < 0x2000000000) ||
+           (value >= 0x100000000000 && value < 0x110000000000);
   }
 
   std::optional<Difference> endings(uint64_t index) const {
@@ -188,6 +223,7 @@ class Comparison {
   }
 
   Side a_, b_;
+  bool of_value_ = false;
   CompareOptions options_;
   std::set<uint64_t> deltas_;  // how far objects of the two runs lie apart
   std::map<uint64_t, uint64_t> unnamed_;
@@ -197,7 +233,11 @@ class Comparison {
 }  // namespace
 
 std::optional<Difference> compare(Reader& first, Reader& second, const CompareOptions& options) {
-  return Comparison(first, second, options).run();
+  Comparison quick(first, second, options);
+  auto difference = quick.run();
+  if (!difference || !quick.of_value()) return difference;
+  Reader again(first.path()), also(second.path());
+  return Comparison(again, also, options, true).run();
 }
 
 std::optional<Difference> compare(const std::string& first, const std::string& second, const CompareOptions& options) {

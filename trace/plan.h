@@ -19,6 +19,7 @@
 #define STEM_PLAN_VERSION 1u
 #define STEM_PLAN_ENV "STEM_PLAN"
 #define STEM_RECORD_ENV "STEM_RECORD" /* folder that traces go to; set by `stem record` as well */
+#define STEM_FIRST_FILE "first"       /* there until the process that the launcher started has taken it away (recorders of binaries) */
 
 struct stem_plan_header {
   uint64_t magic;

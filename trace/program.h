@@ -17,6 +17,8 @@ struct ProgramSite : Site {
   uint8_t kind = 0;      // enum stem_site_kind
   std::string linkage;   // linkage name of the function
   std::string layout;    // allocations and local variables: see site_record.h
+  std::string frame;     // a binary's: the function whose frame the instruction uses, which may be inlined there
+  std::string where;     // a binary's: "function:line" outside the system's headers; "" if the whole function stands in one
 };
 
 struct ProgramVariable {

@@ -103,7 +103,7 @@ enum stem_blob {
   STEM_BLOB_THREAD_PATH,
   STEM_BLOB_THREAD_START,
   STEM_BLOB_MODULE_PATH,
-  STEM_BLOB_CALLERS, /* after an Alloc event: up to four return addresses, 8 bytes each, innermost first; of a frame of the stack
+  STEM_BLOB_CALLERS, /* after an Alloc event: up to eight return addresses, 8 bytes each, innermost first; of a frame of the stack
                         that a recorder of binaries reports: its canonical frame address */
   STEM_BLOB_META,    /* JSON: trace::Meta, at the start of the stream */
   STEM_BLOB_MESSAGE, /* a line for the person at the terminal: deadlock report, divergence; JSON, see tracer/launch */

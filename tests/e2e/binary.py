@@ -236,16 +236,55 @@ int main(void) {
 def names(tools, folder):
     """Globals, fields, elements, statics, locals that others see, the heap by allocation site; lines and functions, inlined ones too."""
     tools = tools_of(tools)
-    for level in ("-O0", "-O2"):
+    for compiler, level in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O0"), ("clang-19", "-O2")]:
+        tools.cc = compiler
         program = gcc(tools, folder, "names", NAMES, level)
-        trace, _ = record(tools, folder, program)
+        trace, done = record(tools, folder, program)
+        check(all(line.startswith("stem: ") for line in done.stderr.splitlines()), f"{compiler}: not ours: {done.stderr}")
         events = dump(tools, trace).events
         lines = [str(e) for e in events]
         for want in (r"main/1 lock q\.m:13", r"main/1 read q\.head:6", r"main/1 write q\.head:6", r"main/1 write q\.at\[\]\.y:15", r"main/1 write run::count:16",
                      r"main/1 write main::mine:17 = 9", r"main/1 write heap\((make:9<run|run:19|make:9).*\)\+0:20 = 3"):
-            check(any(re.match(want, line) for line in lines), f"{level}: no {want!r} in\n" + "\n".join(lines))
+            check(any(re.match(want, line) for line in lines), f"{compiler} {level}: no {want!r} in\n" + "\n".join(lines))
         inlined = [e for e in events if e.kind == "write" and e.variable == "q.head"]
-        check(inlined and all(e.function == "bump" for e in inlined), f"{level}: {[e.function for e in inlined]}")
+        check(inlined and all(e.function == "bump" for e in inlined), f"{compiler} {level}: {[e.function for e in inlined]}")
+        check(not any(e.line == 0 and e.kind in ("read", "write") for e in events), f"{compiler} {level}: without a line:\n" + "\n".join(lines))
+        identical(tools, folder, trace)
+
+
+NAMES_CXX = """#include <memory>
+#include <thread>
+#include <vector>
+struct Item { int a, b; };
+static std::vector<Item> items;
+static void fill() {
+  for (int i = 0; i < 3; i++)
+    items.push_back({i, i});
+}
+int main() {
+  fill();
+  auto one = std::make_shared<Item>();
+  std::thread t([&] { items[1].b = 5; one->a = 3; });
+  t.join();
+  return items[1].b + one->a == 99;
+}
+"""
+
+
+def names_of_cxx(tools, folder):
+    """What the C++ library's headers do for the program is the program's: the frame that they are inlined into, the line that allocates.
+    And it takes no time to find that out."""
+    tools = tools_of(tools)
+    for compiler, level in [("g++", "-O0"), ("g++", "-O2"), ("clang++-19", "-O0"), ("clang++-19", "-O2")]:
+        tools.cxx = compiler
+        program = gcc(tools, folder, "names", NAMES_CXX, level, "-std=c++17")
+        trace, _ = record(tools, folder, program)
+        lines = [str(e) for e in dump(tools, trace).events]
+        want = [r"main/1 write heap\(fill:8(<main)?\)\+12:13 = 5", r"main/1 write heap\(main:12(<main)?\)\+16:13 = 3"]
+        if level == "-O2":  # at -O0 it is the constructor's `this` that writes there
+            want += [r"main write main::t\._M_id\._M_thread"]
+        for one in want:
+            check(any(re.match(one, line) for line in lines), f"{compiler} {level}: no {one!r} in\n" + "\n".join(lines))
         identical(tools, folder, trace)
 
 
@@ -324,7 +363,7 @@ static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static int ready, came;
 static void initialise(void) { ready = 1; }
 static void *come(void *p) { pthread_mutex_lock(&m); came = 1; pthread_cond_signal(&c); pthread_mutex_unlock(&m); return p; }
-static void meet(void) { /* in the child nobody schedules: the C library does all this */
+static void meet(void) { /* in the child as anywhere, recorded or not */
   pthread_t t;
   pthread_mutex_lock(&m);
   pthread_create(&t, 0, come, 0);
@@ -352,6 +391,109 @@ def fork_and_exec(tools, folder):
     check(done.stdout == "child\n", done.stdout)
     written = [e.value for e in dump(tools, trace).events if e.kind == "write" and e.variable == "shared"]
     check(written == [1, 2], f"writes of shared: {written}")
+    identical(tools, folder, trace)
+    # The child, until it becomes echo: its own trace, which begins in the middle.
+    child = folder / "case.stemtrace.2"
+    seen = dump(tools, child)
+    written = [e.value for e in seen.events if e.kind == "write" and e.variable == "shared"]
+    check(written == [3] and set(seen.threads.values()) == {"main", "main/1"}, f"the child: writes {written}, threads {seen.threads}")
+    check(run([tools.stem, "trace", "check", child]).returncode == 0, "the child's trace is not well-formed")
+    refused = run([tools.stem, "replay", child], cwd=folder)
+    check(refused.returncode == 2 and "forked child" in refused.stderr, f"{refused.returncode} {refused.stderr}")
+    analyzed = run([tools.stem, "analyze", "--no-store", child], cwd=folder, timeout=120)
+    check(analyzed.returncode == 0 and "0 diverged" in analyzed.stdout or "diverged" not in analyzed.stdout, analyzed.stdout + analyzed.stderr)
+
+
+THREADS_FORK = """#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_barrier_t b; static int n;
+static void *run(void *p) { n = 1; pthread_barrier_wait(&b); return p; }
+int main(void) {
+  pthread_t t; pthread_barrier_init(&b, 0, 2); pthread_create(&t, 0, run, 0);
+  pid_t pid = fork();
+  if (pid == 0) { n = 2; _exit(n); }
+  int status = 0; waitpid(pid, &status, 0);
+  pthread_barrier_wait(&b); pthread_join(t, 0);
+  return WEXITSTATUS(status);
+}
+"""
+CHILD = """#include <pthread.h>
+#include <stdio.h>
+volatile int shared;
+static void *run(void *p) { shared++; return p; }
+int main(int argc, char **argv) {
+  pthread_t a, b; pthread_create(&a, 0, run, 0); pthread_create(&b, 0, run, 0); pthread_join(a, 0); pthread_join(b, 0);
+  printf("child %s\\n", argv[1]);
+  return 3;
+}
+"""
+STARTER = """#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static volatile int shared;
+static void *run(void *p) { shared++; return p; }
+static void ended(const char *how, int status) { printf("%s %d\\n", how, WEXITSTATUS(status)); fflush(stdout); }
+int main(void) {
+  pthread_t t; int status = 0; pid_t pid;
+  pthread_create(&t, 0, run, 0); pthread_join(t, 0);
+  ended("system", system("./child system"));
+  char *words[] = {"./child", "spawn", 0}, *nothing[] = {0};
+  posix_spawn(&pid, "./child", 0, 0, words, environ); waitpid(pid, &status, 0); ended("spawn", status);
+  words[1] = "bare"; posix_spawn(&pid, "./child", 0, 0, words, nothing); waitpid(pid, &status, 0); ended("bare", status);
+  words[0] = "./static"; posix_spawn(&pid, "./static", 0, 0, words, environ); waitpid(pid, &status, 0); ended("static", status);
+  words[0] = "./compiled"; words[1] = "itself"; posix_spawn(&pid, "./compiled", 0, 0, words, environ); wait(&status); ended("compiled", status);
+  if (pid != getpid()) shared = pid;
+  return 0;
+}
+"""
+
+
+def processes(tools, folder):
+    """What a program starts is recorded: by exec, system, posix_spawn, by make and by scripts, each process in a trace of its own. Not what
+    is static or has lost our environment: that only runs. A program of stem-cc records itself."""
+    compiled, tools = tools, tools_of(tools)
+    gcc(tools, folder, "child", CHILD)
+    gcc(tools, folder, "static", CHILD, "-static")
+    compiled.compile(folder / "child.c", folder / "compiled", ["-O1"])
+    program = gcc(tools, folder, "starter", STARTER)
+    trace, done = record(tools, folder, program)
+    said = "".join(f"child {word}\n{how} 3\n" for how, word in [("system",) * 2, ("spawn",) * 2, ("bare",) * 2, ("static", "bare"), ("compiled", "itself")])
+    check(done.stdout == said, f"prints {done.stdout!r}")
+    found = {}
+    for one in folder.glob("case.stemtrace*"):
+        head = run([tools.stem, "trace", "dump", one]).stdout
+        words = " ".join(re.findall(r'^argv "(.*)"$', head, re.M))
+        found[words.split("/")[-1]] = re.search(r'recorder="(\w+)"', head)[1]
+        check(run([tools.stem, "trace", "check", one]).returncode == 0, f"{one} is not well-formed")
+    want = {"starter": "valgrind", "child system": "valgrind", "child spawn": "valgrind", "compiled itself": "compiled"}
+    check(found == want, f"traces: {found}")
+    check(identical(tools, folder, trace).stdout == done.stdout, "the replay prints something else")
+
+    (folder / "Makefile").write_text("check:\n\t-@./child make\n")
+    (folder / "script").write_text("#!/bin/sh\n./child one; ./child two | cat; exit 4\n")
+    (folder / "script").chmod(0o755)
+    for command, code, count in [(["make", "-s", "check"], 0, 1), (["./script"], 4, 2)]:
+        state = folder / ("state-" + command[0].replace("./", ""))
+        done = run([*tools.record, "--state", state, "--", *command], cwd=folder, timeout=120)
+        check(done.returncode == code, f"{command}: {done.returncode} {done.stdout}{done.stderr}")
+        traces = list((state / "traces").glob("*.stemtrace"))
+        check(len(traces) == count and all("child" in run([tools.stem, "trace", "dump", t]).stdout for t in traces), f"{command}: {traces} {done.stderr}")
+        again = run([tools.stem, "replay", "--state", state, str(count)], cwd=folder, timeout=120)
+        check("replayed identically" in again.stderr, again.stderr)
+
+    done = run([*tools.record, "/bin/echo", "x"], cwd=folder)
+    check(done.returncode == 2 and done.stdout == "x\n" and "compile with -g" in done.stderr, f"{done.returncode} {done.stdout}{done.stderr}")
+    done = run([*tools.record, "./compiled", "x"], cwd=folder)
+    check(done.returncode == 2 and "records itself" in done.stderr, f"{done.returncode} {done.stderr}")
+    threads = gcc(tools, folder, "threads", THREADS_FORK)
+    trace, done = record(tools, folder, threads, code=2)
+    check("fork in a process that has threads" in done.stderr, done.stderr)
+    identical(tools, folder, trace)
 
 
 PASS = r"""#include <pthread.h>
@@ -458,5 +600,5 @@ def without_semantics(tools, folder):
     check(re.search(r"Valgrind recorder.*3\.19", doctor.stdout), doctor.stdout)
 
 
-sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, cxx, shared_library, refusals, fork_and_exec, passes_through, packaged, divergence,
+sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, names_of_cxx, cxx, shared_library, refusals, fork_and_exec, processes, passes_through, packaged, divergence,
                      without_semantics], sys.argv))

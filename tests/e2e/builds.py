@@ -141,6 +141,12 @@ def installed(tools, folder):
     program = elsewhere.compile(PROGRAMS / "cxx_threads.cpp", folder / "cxx", ["-O1", "-std=c++17"])
     done = run([elsewhere.stem, "record", program], cwd=folder)
     check(done.returncode == 0, done.stderr)
+    if (build / "lib/stem/valgrind/valgrind").exists():  # programs as they are, too
+        program = Tools(prefix, "valgrind").compile(PROGRAMS / "cxx_threads.cpp", folder / "plain", ["-O1", "-std=c++17"])
+        done = run([elsewhere.stem, "record", "-o", folder / "plain.stemtrace", program], cwd=folder)
+        check(done.returncode == 0, done.stderr)
+        done = run([elsewhere.stem, "replay", folder / "plain.stemtrace"], cwd=folder)
+        check("replayed identically" in done.stderr, done.stderr)
 
 
 def fork_and_exec(tools, folder):

@@ -56,8 +56,8 @@ struct bin_thread {
   int tid;         /* the kernel's */
   uint64_t handle; /* pthread_t */
   uint32_t timed_out, detached, joined, children, plan_index, defined;
-  uint32_t creating, joining; /* inside pthread_create; inside the real pthread_join of a thread that has ended */
-  uint32_t ending;            /* its End is yet to be granted */
+  uint32_t creating, joining; /* inside pthread_create; inside the real call for a thread or a child that has ended */
+  uint32_t ending;            /* it has left its code; its End may yet have to be granted */
   uint32_t cancelled, cancel_wanted, cancel_disabled,
       cancel_async; /* cancelled: it may run for that at a cancellation point */
   uint32_t yields;  /* one after the other, while nobody else could run */
@@ -66,6 +66,7 @@ struct bin_thread {
   /* condition variables and barriers */
   uint64_t waiting_on, wait_order, generation;
   uint32_t woken_by;
+  uint64_t futex_mutex; /* held between its system call's looking and sleeping, or while it wakes (futex.c) */
   /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of
    * them */
   uint32_t next_id, unpinned_count, combined, combined_count;
@@ -105,6 +106,7 @@ struct bin {
   struct bin_thread* live[BIN_MAX_THREADS];
   struct bin_thread* all[BIN_MAX_THREADS];
   uint32_t guided_wakes;
+  int forked; /* the trace begins in the middle of the program */
   int diverged;
 };
 extern struct bin bin;
@@ -131,10 +133,15 @@ void bin_launch(const char* program);           /* reads the plan, starts the co
 void bin_write_meta(const char* recorder, const char* program, bin_argument argument);
 int bin_is_system(const char* path);
 struct bin_elf {
+  int program;      /* a dynamically linked one for this machine */
+  int script;       /* begins with #! */
+  int instrumented; /* stem-cc's */
   int symbols, debug;
 };
-struct bin_elf bin_elf(const char* path);                            /* of a file (elf.c) */
-int bin_is_file(uint64_t fd);                                        /* a regular one */
+struct bin_elf bin_elf(const char* path); /* of a file (elf.c) */
+int bin_is_wanted(
+    const char* program);     /* of a process that the recorder runs: is it to be recorded? Asked before bin_launch */
+int bin_is_file(uint64_t fd); /* a regular one */
 int bin_may_block(uint64_t number, uint64_t first, uint64_t second); /* a system call and its first arguments */
 
 /* --- records (stream.c)
@@ -145,7 +152,7 @@ struct stem_control* bin_control(void);
 void bin_next_chunk(void);
 void bin_blob(enum stem_blob what, const void* bytes, uint64_t length);
 void bin_close(int wait); /* hands everything to the collector */
-void bin_forget(void);    /* a forked child: nothing of it is recorded */
+void bin_forget(void);    /* a forked child: nothing of it goes to its parent's trace */
 void bin_module(const char* path, uint64_t bias, uint64_t begin, uint64_t size);
 void bin_publish(void); /* the cursor, where the collector looks */
 extern struct stem_hot* bin_hot;
@@ -166,7 +173,8 @@ void bin_event(struct bin_thread* t, unsigned kind, unsigned flags, uint64_t add
 /* --- the scheduler (schedule.c, guided.c)
  * ------------------------------------------------------------------------------------ */
 
-void bin_init(void); /* main is there and runs */
+void bin_init(void);  /* main is there and runs */
+void bin_again(void); /* a forked child: as bin_init, and its one thread keeps its stack */
 struct bin_thread* bin_thread_new(struct bin_thread* parent);
 void bin_thread_undo(struct bin_thread* t); /* the one made last: it was not created after all */
 void bin_thread_define(struct bin_thread* t);
@@ -209,6 +217,7 @@ int bin_is_enabled(struct bin_thread* t);
  * -------------------------------------------------------------------------------------------------------- */
 
 void bin_plan(const void* bytes, size_t size);
+void bin_plan_options_only(void); /* its schedule and answers are another process's */
 const struct stem_plan_item* bin_plan_next(enum stem_plan_type type, const struct stem_plan_item* after);
 const char* bin_option(const char* key); /* 0: not there */
 uint64_t bin_option_number(const char* key, uint64_t otherwise);
@@ -271,6 +280,10 @@ enum bin_op {
 void bin_leave_robust(struct bin_thread* self,
                       uint64_t head); /* a thread is about to end: the kernel's list of its robust mutexes */
 uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint64_t a, uint64_t b, uint64_t site);
+int bin_cond_signal(struct bin_thread* self, uint64_t cond, uint64_t site);         /* 1: it woke somebody */
+uint64_t bin_cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site); /* how many */
+uint64_t bin_futex_wait(struct bin_thread* self, uint64_t word, uint32_t expected, uint64_t deadline, uint64_t site);
+uint64_t bin_futex_wake(struct bin_thread* self, uint64_t word, uint32_t count, uint64_t site);
 
 /* --- messages (message.c)
  * ---------------------------------------------------------------------------------------------------------- */

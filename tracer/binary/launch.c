@@ -9,6 +9,7 @@
 #include "tracer/binary/engine.h"
 #include "tracer/runtime/sys.h"
 
+static int life = -1; /* open for as long as the process lives */
 enum { F_DUPFD_ = 0, O_CLOEXEC_ = 02000000, MFD_CLOEXEC_ = 1, POLLOUT_ = 4, POLLERR_ = 8 };
 
 static void fail(const char* why) {
@@ -28,7 +29,7 @@ static const char* last_part(const char* path) {
   return name;
 }
 
-static void become_collector(const char* collector, const char* program, int memfd, int life, const char* folder) {
+static void become_collector(const char* collector, const char* program, int memfd, int alive, const char* folder) {
   char output[4600];
   struct bin_text text = {output, output + sizeof output};
   bin_text_add(&text, folder);
@@ -42,7 +43,7 @@ static void become_collector(const char* collector, const char* program, int mem
   bin_text_number(&text, bin_control()->producer_pid, 10);
   bin_text_add(&text, ".stemtrace");
   int high_memfd = (int)stem_sys4(SYS_fcntl, memfd, F_DUPFD_, 10, 0),
-      high_life = (int)stem_sys4(SYS_fcntl, life, F_DUPFD_, 10, 0);
+      high_life = (int)stem_sys4(SYS_fcntl, alive, F_DUPFD_, 10, 0);
   stem_sys4(SYS_dup2, high_memfd, 3, 0, 0);
   stem_sys4(SYS_dup2, high_life, 4, 0, 0);
   stem_sys4(SYS_close_range, 5, ~0u, 0, 0);
@@ -59,7 +60,7 @@ static void become_collector(const char* collector, const char* program, int mem
   stem_sys4(SYS_exit_group, 127, 0, 0, 0);
 }
 
-static void start_collector(const char* program, int memfd, int life, const char* folder) {
+static void start_collector(const char* program, int memfd, int alive, const char* folder) {
   char collector[4200];
   struct bin_text text = {collector, collector + sizeof collector};
   const char* libraries = bin_option("libdir");
@@ -70,7 +71,7 @@ static void start_collector(const char* program, int memfd, int life, const char
   if (middle < 0) fail("cannot start the collector");
   if (middle == 0) {
     long grandchild = stem_sys4(SYS_fork, 0, 0, 0, 0);
-    if (grandchild == 0) become_collector(collector, program, memfd, life, folder);
+    if (grandchild == 0) become_collector(collector, program, memfd, alive, folder);
     stem_sys4(SYS_exit_group, grandchild < 0, 0, 0, 0);
   }
   int status = 0;
@@ -79,7 +80,7 @@ static void start_collector(const char* program, int memfd, int life, const char
   if (status != 0) fail("cannot start the collector");
 }
 
-static void await_collector(int life) {
+static void await_collector(void) {
   for (int i = 0; i < 3000; i++) {
     if (__atomic_load_n(&bin_control()->collector_pid, __ATOMIC_ACQUIRE)) return;
     if (__atomic_load_n(&bin_control()->failed, __ATOMIC_ACQUIRE)) break;
@@ -95,6 +96,8 @@ static void await_collector(int life) {
 }
 
 static void read_plan(void) {
+  static int was_read;
+  if (was_read++) return;
   const char* path = stem_host_env(STEM_PLAN_ENV);
   int fd = path ? (int)stem_sys4(SYS_open, path, O_CLOEXEC_, 0, 0) : -1;
   if (fd < 0) return;
@@ -111,33 +114,8 @@ static void read_plan(void) {
   stem_sys4(SYS_close, fd, 0, 0, 0);
 }
 
-void bin_launch(const char* program) {
-  read_plan();
-  const char* folder = stem_host_env(STEM_RECORD_ENV);
-  if (!folder) fail("use `stem record`: STEM_RECORD does not say where traces go");
-  int memfd = (int)stem_sys4(SYS_memfd_create, "stem", MFD_CLOEXEC_, 0, 0), ends[2];
-  if (memfd < 0 || stem_sys4(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 ||
-      stem_sys4(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
-    fail("cannot make the memory that is shared with the collector");
-  void* mapping = stem_host_share(memfd, STEM_RAW_SIZE);
-  if (!mapping) fail("cannot map the memory that is shared with the collector");
-  bin_open(mapping, (uint32_t)stem_sys4(SYS_getpid, 0, 0, 0, 0));
-  int life = stem_host_hide_fd(ends[1]);
-  start_collector(program, memfd, ends[0], folder);
-  stem_sys4(SYS_close, ends[0], 0, 0, 0);
-  stem_sys4(SYS_close, memfd, 0, 0, 0);
-  await_collector(life);
-}
-
-/* --- what the trace says of the run
- * ------------------------------------------------------------------------------------------- */
-
-static void member(struct bin_text* text, const char* name, const char* value) {
-  bin_text_json(text, name);
-  bin_text_add(text, ":");
-  bin_text_json(text, value);
-  bin_text_add(text, ",");
-}
+/* --- which processes
+ * -------------------------------------------------------------------------------------------------------- */
 
 static int has_slash(const char* s) {
   while (*s && *s != '/') s++;
@@ -166,6 +144,60 @@ static void program_path(char* path, size_t size, const char* program, const cha
   bin_text_add(&text, program);
 }
 
+/* The schedule, and what the launcher says of the program, are for the process that it started: the one that finds this
+ * file. */
+static int is_first(void) {
+  char path[4200];
+  struct bin_text text = {path, path + sizeof path};
+  const char* folder = stem_host_env(STEM_RECORD_ENV);
+  if (!folder) return 1;
+  bin_text_add(&text, folder);
+  bin_text_add(&text, "/" STEM_FIRST_FILE);
+  return stem_sys4(SYS_unlink, path, 0, 0, 0) == 0;
+}
+
+/* Programs that somebody compiled with -g, and the one that was asked for. Shells, make and the like only start them.
+ */
+int bin_is_wanted(const char* program) {
+  char path[8200], cwd[4096] = "";
+  stem_sys4(SYS_getcwd, cwd, sizeof cwd, 0, 0);
+  program_path(path, sizeof path, program, cwd);
+  read_plan();
+  struct bin_elf facts = bin_elf(path);
+  int first = is_first();
+  if (!first) bin_plan_options_only();
+  return facts.program && (facts.debug || (first && bin_option_number("asked", 1)));
+}
+
+void bin_launch(const char* program) {
+  read_plan();
+  const char* folder = stem_host_env(STEM_RECORD_ENV);
+  if (!folder) fail("use `stem record`: STEM_RECORD does not say where traces go");
+  int memfd = (int)stem_sys4(SYS_memfd_create, "stem", MFD_CLOEXEC_, 0, 0), ends[2];
+  if (memfd < 0 || stem_sys4(SYS_ftruncate, memfd, STEM_RAW_SIZE, 0, 0) < 0 ||
+      stem_sys4(SYS_pipe2, ends, O_CLOEXEC_, 0, 0) < 0)
+    fail("cannot make the memory that is shared with the collector");
+  void* mapping = stem_host_share(memfd, STEM_RAW_SIZE);
+  if (!mapping) fail("cannot map the memory that is shared with the collector");
+  bin_open(mapping, (uint32_t)stem_sys4(SYS_getpid, 0, 0, 0, 0));
+  if (life >= 0) stem_sys4(SYS_close, life, 0, 0, 0); /* the parent's, in a forked child */
+  life = stem_host_hide_fd(ends[1]);
+  start_collector(program, memfd, ends[0], folder);
+  stem_sys4(SYS_close, ends[0], 0, 0, 0);
+  stem_sys4(SYS_close, memfd, 0, 0, 0);
+  await_collector();
+}
+
+/* --- what the trace says of the run
+ * ------------------------------------------------------------------------------------------- */
+
+static void member(struct bin_text* text, const char* name, const char* value) {
+  bin_text_json(text, name);
+  bin_text_add(text, ":");
+  bin_text_json(text, value);
+  bin_text_add(text, ",");
+}
+
 void bin_write_meta(const char* recorder, const char* program, bin_argument argument) {
   size_t size = 1 << 20;
   char* buffer = stem_host_pages(size);
@@ -179,6 +211,7 @@ void bin_write_meta(const char* recorder, const char* program, bin_argument argu
   member(&text, "cwd", cwd);
   const char* mode = bin_option("mode");
   member(&text, "mode", mode ? mode : "default");
+  if (bin.forked) bin_text_add(&text, "\"options\":{\"forked\":\"1\"},");
   bin_text_add(&text, "\"semantics\":false,\"seed\":");
   bin_text_number(&text, bin_option_number("seed", 1), 10);
   bin_text_add(&text, ",\"argv\":[");

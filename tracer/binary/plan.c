@@ -3,6 +3,7 @@
 
 static const char* plan;
 static size_t plan_size;
+static int options_only;
 
 void bin_plan(const void* bytes, size_t size) {
   const struct stem_plan_header* header = bytes;
@@ -11,8 +12,10 @@ void bin_plan(const void* bytes, size_t size) {
   plan_size = size;
 }
 
+void bin_plan_options_only(void) { options_only = 1; }
+
 const struct stem_plan_item* bin_plan_next(enum stem_plan_type type, const struct stem_plan_item* after) {
-  if (!plan) return 0;
+  if (!plan || (options_only && type != STEM_PLAN_OPTION)) return 0;
   size_t at = sizeof(struct stem_plan_header);
   if (after) at = (size_t)((const char*)after - plan) + sizeof *after + (after->size + 7u) / 8 * 8;
   while (at + sizeof *after <= plan_size) {

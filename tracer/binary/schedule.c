@@ -336,11 +336,12 @@ void bin_finish(enum bin_outcome outcome, int code) {
   bin_close(1);
 }
 
-void bin_init(void) {
+static void begin(struct bin_thread* before) {
   const char* mode = bin_option("mode");
+  const int guided = mode && mode[0] == 'g' && bin_plan_next(STEM_PLAN_STEPS, 0);
   bin.mode = !mode                              ? BIN_DEFAULT
              : mode[0] == 'r'                   ? BIN_RANDOM
-             : mode[0] == 'g'                   ? BIN_GUIDED
+             : guided                           ? BIN_GUIDED
              : mode[0] == 'p' && mode[1] == 'c' ? BIN_PCT
                                                 : BIN_DEFAULT;
   bin.random = bin_option_number("seed", 1) * 0x9e3779b97f4a7c15u + 0x1234567;
@@ -349,10 +350,34 @@ void bin_init(void) {
   if (bin.mode == BIN_PCT) pct_init();
   if (bin.mode == BIN_GUIDED) bin_guided_init();
   struct bin_thread* t = bin_thread_new(0);
+  if (before) {
+    t->host = before->host, t->tid = before->tid, t->handle = before->handle;
+    t->stack_low = before->stack_low, t->stack_high = before->stack_high;
+    for (uint32_t i = 0; i < before->mark_count; i++) t->marks[i] = before->marks[i];
+    t->mark_count = before->mark_count;
+    t->writers = before->writers, t->writer_bytes = before->writer_bytes;
+  }
   t->state = BIN_RUNNING;
   bin.holder = bin.writer = t;
   bin.on = 1;
+  bin_private_changed();
   bin_thread_define(t);
   bin_visible(t, STEM_KIND_Start, 0, 0, 0, 0, 0);
   bin_event(t, STEM_KIND_Start, 0, 0, 0, 0);
+}
+
+void bin_init(void) { begin(0); }
+
+void bin_again(void) {
+  struct bin_thread* self = bin.holder;
+  uint64_t skipped = bin.skipped;
+  bin.countdown = bin.granted = 0;
+  bin.operations = 0;
+  bin.outside = bin.live_count = bin.thread_count = 0;
+  bin.guided_wakes = 0;
+  bin.diverged = 0;
+  changes = change_count = 0;
+  idle_since = 0;
+  begin(self);
+  bin.skipped = skipped;
 }

@@ -135,6 +135,7 @@ void bin_close(int wait) {
 void bin_forget(void) {
   control = 0;
   chunk = UINT32_MAX;
+  order = 0;
   bin_hot = &nowhere;
   bin.cursor = bin.limit = 0;
 }

@@ -169,14 +169,15 @@ static void wake(struct bin_thread* t, struct bin_thread* by) {
   t->woken_by = 1 + by->index;
 }
 
-static void cond_signal(struct bin_thread* self, uint64_t cond, uint64_t site) {
+int bin_cond_signal(struct bin_thread* self, uint64_t cond, uint64_t site) {
   bin_visible(self, STEM_KIND_Signal, cond, site, 0, 0, 0);
   struct bin_thread* t = pick(cond);
   if (t) wake(t, self);
   bin_event(self, STEM_KIND_Signal, 0, cond, t ? 1 + t->index : 0, site);
+  return t != 0;
 }
 
-static void cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site) {
+uint64_t bin_cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site) {
   uint64_t woken = 0;
   bin_visible(self, STEM_KIND_Broadcast, cond, site, 0, 0, 0);
   for (uint32_t i = 0; i < bin.live_count; i++)
@@ -185,6 +186,7 @@ static void cond_broadcast(struct bin_thread* self, uint64_t cond, uint64_t site
       woken++;
     }
   bin_event(self, STEM_KIND_Broadcast, 0, cond, woken, site);
+  return woken;
 }
 
 static uint64_t cond_wake(struct bin_thread* self, uint64_t cond, uint64_t deadline, uint64_t site) {
@@ -396,10 +398,20 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_COND_WAKE:
       return cond_wake(self, object, b, site);
     case BIN_COND_SIGNAL:
-      cond_signal(self, object, site);
+      bin_cond_signal(self, object, site);
       return 0;
     case BIN_COND_BROADCAST:
-      cond_broadcast(self, object, site);
+      bin_cond_broadcast(self, object, site);
+      return 0;
+    case BIN_FUTEX_WAIT:
+      return bin_futex_wait(self, object, (uint32_t)a, b, site);
+    case BIN_FUTEX_WAKE:
+      return bin_futex_wake(self, object, (uint32_t)a, site);
+    case BIN_FUTEX_OTHER:
+      bin_note("a futex operation that is not modelled goes to the kernel: its waiters are not seen by STEM");
+      return 0;
+    case BIN_ALONE:
+      self->joining = a != 0;
       return 0;
     case BIN_SEM_INIT:
       bin_visible(self, STEM_KIND_SemInit, object, site, 0, 0, 0);
@@ -489,6 +501,7 @@ uint64_t bin_call(struct bin_thread* self, enum bin_op op, uint64_t object, uint
     case BIN_WRITTEN:
     case BIN_SKIPPED:
     case BIN_SCHEDULED:
+    case BIN_CALLED:
     case BIN_OPS:
       break; /* the host's */
   }

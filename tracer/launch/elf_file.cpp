@@ -78,6 +78,7 @@ bool is_instrumented(const std::string& program) {
 ElfFacts elf_facts(const std::string& program) {
   Mapped file(program);
   ElfFacts facts;
+  facts.script = file.text(0).starts_with("#!");
   const Elf64_Ehdr* header = file.at<Elf64_Ehdr>(0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) return facts;
   facts.elf = true;
@@ -86,6 +87,17 @@ ElfFacts elf_facts(const std::string& program) {
     facts.dynamic |= segment && segment->p_type == PT_INTERP;
   }
   facts.debug = each_section(file, [](std::string_view name, const Elf64_Shdr&) { return name == ".debug_info" || name == ".zdebug_info"; });
+  each_section(file, [&](std::string_view, const Elf64_Shdr& section) {
+    if (section.sh_type != SHT_DYNSYM) return false;
+    const Elf64_Shdr* names = file.at<Elf64_Shdr>(header->e_shoff + section.sh_link * sizeof(Elf64_Shdr));
+    for (uint64_t at = 0; names && at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
+      const Elf64_Sym* symbol = file.at<Elf64_Sym>(section.sh_offset + at);
+      if (!symbol) break;
+      const std::string_view name = file.text(names->sh_offset + symbol->st_name);
+      facts.threads |= symbol->st_shndx == SHN_UNDEF && (name == "pthread_create" || name == "thrd_create" || name.starts_with("_ZNSt6thread15_M_start_thread"));
+    }
+    return true;
+  });
   const std::string id = facts.debug ? "" : build_id(program);
   if (id.size() > 2) facts.debug = access(("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug").c_str(), R_OK) == 0;
   return facts;

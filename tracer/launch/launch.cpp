@@ -177,11 +177,16 @@ RunResult run(const trace::Test& test, const Options& options) {
                libraries);
   std::string output = options.output.empty() ? "." : options.output;
   Scratch scratch(output);
-  write_file(scratch.path() / "plan", plan_bytes(test, options, libraries));
-
   StartOptions start_options;
   const std::string binary = find_program(test.program);
   const Tracer tracer = choose_tracer(binary, options.tracer);
+  trace::Test planned = test;
+  if (tracer == Tracer::Valgrind) {
+    const ElfFacts facts = elf_facts(binary);
+    planned.options["asked"] = facts.debug || facts.threads ? "1" : "0";
+    write_file(scratch.path() / STEM_FIRST_FILE, "");
+  }
+  write_file(scratch.path() / "plan", plan_bytes(planned, options, libraries));
   start_options.command = options.wrapper;
   for (const std::string& word : tracer_command(tracer)) start_options.command.push_back(word);
   const bool directly = start_options.command.empty();
@@ -230,6 +235,7 @@ RunResult run(const trace::Test& test, const Options& options) {
     result.processes.push_back(std::move(process));
   }
   reap_collectors();
+  result.tool = tool_said(scratch.path().string());
   if (result.processes.empty()) return result;
   result.trace = result.processes[main_index].trace;
   const Summary& summary = result.processes[main_index].summary;

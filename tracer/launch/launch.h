@@ -52,6 +52,7 @@ struct RunResult {
   trace::Outcome outcome = trace::Outcome::Truncated;
   bool diverged = false;                 // the schedule could not be followed; messages say where and why
   std::vector<std::string> messages;     // JSON, see tracer/launch/message.h
+  std::string tool;                      // what the recorder's machinery (Valgrind) had to say, in its own words; mostly nothing
 };
 
 // Throws UserError when the program cannot be started. A program that records nothing gives no processes: whether that is
@@ -63,6 +64,8 @@ struct ElfFacts {
   bool elf = false;      // for this machine
   bool dynamic = false;  // has an interpreter: libraries can be loaded into it
   bool debug = false;    // debug information, inside or where gdb looks for it
+  bool script = false;   // no program: begins with #!
+  bool threads = false;  // makes threads by itself
 };
 ElfFacts elf_facts(const std::string& program);
 

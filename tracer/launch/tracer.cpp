@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "trace/plan.h"
 #include "tracer/launch/launch.h"
 #include "util/error.h"
 
 namespace stem::launch {
 
 namespace {
+
+constexpr const char* kToolLog = "valgrind-";  // a file of each process in the run's folder
 
 // Pin's kit: PIN_ROOT, else the one that STEM was built with.
 std::string pin_root() {
@@ -52,18 +56,25 @@ std::string missing_part(Tracer tracer) {
 
 namespace {
 
+std::string missing_valgrind() {
+  const std::string missing = missing_part(Tracer::Valgrind);
+  if (missing.empty()) return "";
+  return fmt::format("the {} recorder is not part of this installation ({} is missing; stem doctor says more)", tracer_name(Tracer::Valgrind), missing);
+}
+
 // Why it cannot be recorded as it is, by Valgrind or Pin, or "".
 std::string why_not(Tracer tracer, const std::string& program) {
   const ElfFacts facts = elf_facts(program);
+  if (is_instrumented(program)) return fmt::format("{} was compiled with stem-cc: it records itself, leave --tracer out", program);
+  if (facts.script && tracer == Tracer::Valgrind) return missing_valgrind();
   if (!facts.elf) return fmt::format("{} is not an ELF program for x86-64", program);
   if (!facts.dynamic)
     return fmt::format("{} is statically linked: nothing can be put between it and its C library. Link it without -static, or compile it with stem-cc", program);
+  if (tracer == Tracer::Valgrind) return missing_valgrind();
   const std::string missing = missing_part(tracer);
   if (missing.empty()) return "";
-  if (tracer == Tracer::Pin)
-    return fmt::format("the Pin recorder is not part of this installation ({} is missing): STEM must be built with -DPIN_ROOT=FOLDER, Pin's kit (docs/pin.md); "
+  return fmt::format("the Pin recorder is not part of this installation ({} is missing): STEM must be built with -DPIN_ROOT=FOLDER, Pin's kit (docs/pin.md); "
                        "--tracer valgrind records such programs without it", missing);
-  return fmt::format("the {} recorder is not part of this installation ({} is missing; stem doctor says more)", tracer_name(tracer), missing);
 }
 
 Tracer for_binaries() { return missing_part(Tracer::Pin).empty() ? Tracer::Pin : Tracer::Valgrind; }
@@ -90,7 +101,8 @@ Tracer choose_tracer(const std::string& program, const std::string& wanted) {
 std::vector<std::string> tracer_command(Tracer tracer) {
   switch (tracer) {
     case Tracer::Compiled: return {};
-    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000"};
+    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000", "--trace-children=yes",
+                                     std::string("--log-file=%q{" STEM_RECORD_ENV "}/") + kToolLog + "%p"};
     case Tracer::Pin: return {pin_root() + "/pin", "-t", library_folder() + "/pin/stem-pin.so", "--"};
   }
   return {};
@@ -103,6 +115,18 @@ std::vector<std::string> tracer_environment(Tracer tracer) {
     case Tracer::Pin: return {};
   }
   return {};
+}
+
+std::string tool_said(const std::string& folder) {
+  std::string all;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (!entry.path().filename().string().starts_with(kToolLog)) continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (!line.starts_with("### unhandled dwarf2")) all += line + "\n";  // names are read by others, who know it (collect/dwarf.cpp)
+  }
+  return all;
 }
 
 std::string why_not_recorded(const std::string& program, const std::string& wanted) {

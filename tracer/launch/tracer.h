@@ -18,6 +18,7 @@ Tracer choose_tracer(const std::string& program, const std::string& wanted);
 // What comes before the program on the command line, and what has to be in its environment.
 std::vector<std::string> tracer_command(Tracer tracer);
 std::vector<std::string> tracer_environment(Tracer tracer);
+std::string tool_said(const std::string& folder);  // Valgrind's own messages of a run, from the run's folder
 
 // Whether a run of the program leaves a trace; why not, in a sentence, else "". wanted: as for choose_tracer.
 std::string why_not_recorded(const std::string& program, const std::string& wanted = "");

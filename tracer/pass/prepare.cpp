@@ -2,10 +2,12 @@
 
 #include "tracer/pass/loop_reads.h"
 
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/CodeGen/AtomicExpandUtils.h>
 #include <llvm/IR/GlobalIFunc.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -71,6 +73,21 @@ static void split_aggregates(Function& function) {
   }
 }
 
+// What nobody initialised (a lambda without captures, a local that was never set) has any value, another one at each use: the optimiser
+// drops the store of it after we have told of it. From here on it is zero.
+static void settle_undefined(Function& function) {
+  for (Instruction& instruction : instructions(function)) {
+    if (auto* store = dyn_cast<StoreInst>(&instruction))
+      if (auto* part = dyn_cast<ExtractValueInst>(store->getValueOperand()))
+        if (Value* inserted = FindInsertedValue(part->getAggregateOperand(), part->getIndices())) store->setOperand(0, inserted);
+    auto* call = dyn_cast<CallBase>(&instruction);
+    const bool takes = isa<StoreInst, PHINode, SelectInst, ReturnInst, CmpInst, BinaryOperator, CastInst>(instruction) || (call && !isa<IntrinsicInst>(call));
+    if (!takes) continue;
+    for (Use& use : call ? call->args() : instruction.operands())
+      if (isa<UndefValue>(use.get()) && use->getType()->isSingleValueType()) use.set(Constant::getNullValue(use->getType()));
+  }
+}
+
 // The runtime knows the integer operations; the others become loops around a compare-and-swap.
 static void expand_atomics(Function& function) {
   SmallVector<AtomicRMWInst*, 4> work;
@@ -105,6 +122,7 @@ static void loosen_calls(Function& function) {
 void prepare(Function& function, FunctionAnalysisManager& analyses) {
   promote_locals(function, analyses);
   split_aggregates(function);
+  settle_undefined(function);
   expand_atomics(function);
   loosen_calls(function);
   analyses.invalidate(function, PreservedAnalyses::none());

@@ -18,6 +18,7 @@
 #include "tracer/runtime/sys.h"
 
 uint32_t stem_owner_pid;
+int stem_is_forked;
 static int had_threads;
 static uint32_t forks;
 
@@ -39,6 +40,7 @@ static void child_begins(void) {
   struct stem_thread* self = stem_current;
   if (!self || had_threads) return;
   stem_threads_reset(self);
+  stem_is_forked = 1;
   if (stem_mode == STEM_MODE_GUIDED) stem_mode = STEM_MODE_DEFAULT;
   stem_begin(self);
   if (stem_library_forked) stem_library_forked();

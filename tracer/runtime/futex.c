@@ -5,7 +5,7 @@
  * it decides), Wait, Wake, Lock, Unlock; a wake-up is Lock, Signal or Broadcast, Unlock. The mutex has no memory of its own;
  * its address is the word's second byte. So the order of sleeps and wake-ups is in the trace like any other, and a sleep
  * that nobody ends is a deadlock that is seen.
- * Futexes between processes and the operations on priority inheritance go to the kernel as they are. */
+ * Sleeps with a mask of their own and the operations on priority inheritance go to the kernel as they are. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -111,9 +111,15 @@ STEM_EXPORT long syscall(long number, ...) {
   STEM_ENTER(self);
   if (number == SYS_futex) {
     int operation = (int)a[1] & FUTEX_CMD_MASK;
-    if (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET)
+    int all = (uint32_t)a[5] == FUTEX_BITSET_MATCH_ANY;
+    if (operation == FUTEX_WAIT || (operation == FUTEX_WAIT_BITSET && all))
       return answer(wait(self, (uint32_t*)a[0], (uint32_t)a[2], deadline_of((int)a[1], (const struct timespec*)a[3]), site));
-    if (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET) return answer(wake(self, (uint32_t*)a[0], (uint32_t)a[2], site));
+    if (operation == FUTEX_WAKE || (operation == FUTEX_WAKE_BITSET && all)) {
+      long woken = wake(self, (uint32_t*)a[0], (uint32_t)a[2], site), left = (long)(uint32_t)a[2] - woken;
+      if (left <= 0) return woken;
+      long more = stem_sys6(number, a[0], a[1], left, a[3], a[4], a[5]); /* who went to the kernel by himself */
+      return more > 0 ? woken + more : woken;
+    }
     stem_note("a futex operation that is not modelled goes to the kernel: its waiters are not seen by STEM");
   }
   if (number == SYS_gettid || number == SYS_getpid) return answer(stem_sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]));

@@ -88,8 +88,9 @@ static void write_meta(struct stem_thread* self) {
   stem_text_add(&text, ",\"semantics\":");
   stem_text_add(&text, stem_id_step ? "true" : "false");
   stem_text_add(&text, ",\"options\":{"); /* what a replay must declare again */
+  if (stem_is_forked) stem_text_add(&text, "\"forked\":\"1\"");
   static const char* const declared[] = {"symbolic-argv", "symbolic-stdin", "symbolic-file"};
-  for (unsigned i = 0, n = 0; i < sizeof declared / sizeof *declared; i++) {
+  for (unsigned i = 0, n = stem_is_forked != 0; i < sizeof declared / sizeof *declared; i++) {
     const char* value = stem_option(declared[i]);
     if (!value) continue;
     if (n++) stem_text_add(&text, ",");

@@ -133,7 +133,6 @@ enum {
   LIB_FEED,    /* nondet.c: the last answer of the plan that this thread was given */
   LIB_LOST,    /* nondet.c: it has left the recorded path */
   LIB_BLOCKED, /* nondet.c: the call under way blocked, others ran meanwhile */
-  LIB_ENTRY,   /* nondet_file.c: a folder's entry that was fed back */
   LIB_PENDING, /* signals.c: signals that arrived, bit sig - 1 */
   LIB_INFOS,   /* signals.c: their siginfo_t, by number */
 };

@@ -1,6 +1,7 @@
 /* Descriptors: open, read, write, seek, stat, folders. What came back is recorded and fed back (nondet_io.c); writes are done
  * again on replay, except where that could block or where nobody is at the other end. */
 #include "tracer/runtime/nondet_io.h"
+#include "tracer/runtime/state.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -323,20 +324,56 @@ STEM_EXPORT int access(const char* path, int mode) {
   return result;
 }
 
-/* --- folders: an entry stays valid until the next call, so a fed-back one lives in memory of the thread ------------------------------- */
+/* --- folders: a program gets its entries in memory of ours, in a replay as in the first run: the same address for the same entry. One stays
+ * valid until the next of the same folder ------------------------------------------------------------------------------------------- */
+
+#define FOLDERS 64
+static struct {
+  DIR* folder;
+  struct dirent* entry;
+} folders[FOLDERS];
+
+static struct dirent* entry_of(DIR* folder) {
+  static unsigned next;
+  static struct stem_lock lock;
+  stem_lock(&lock);
+  unsigned i = 0;
+  while (i < FOLDERS && folders[i].folder != folder) i++;
+  if (i == FOLDERS) i = next++ % FOLDERS;
+  folders[i].folder = folder;
+  if (!folders[i].entry) folders[i].entry = stem_pages(sizeof(struct dirent));
+  stem_unlock(&lock);
+  return folders[i].entry;
+}
 
 static struct dirent* entry(const struct lib_call* call, DIR* folder) {
   struct dirent* e = STEM_REAL(readdir)(folder);
   if (!lib_live()) return e;
   struct lib_answer answer = {e != 0, 0, e ? e->d_reclen : 0, e};
-  if (lib_fed("readdir", call->site, &answer)) {
-    struct stem_thread* self = stem_current;
-    if (!self->library[LIB_ENTRY]) self->library[LIB_ENTRY] = (uint64_t)(uintptr_t)stem_pages(sizeof *e);
-    e = answer.result ? (struct dirent*)(uintptr_t)self->library[LIB_ENTRY] : 0;
-    if (e) memcpy(e, answer.bytes, answer.size < sizeof *e ? answer.size : sizeof *e);
-  }
+  lib_fed("readdir", call->site, &answer);
   lib_record("readdir", answer.result, answer.error, answer.bytes, answer.size, call->site);
+  if (!answer.result) return 0;
+  e = entry_of(folder);
+  lib_give(call, e, answer.bytes, answer.size < sizeof *e ? answer.size : sizeof *e);
   return e;
+}
+
+/* One that was there and is not any more: its entries are fed back, any other folder stands in for it. */
+STEM_EXPORT DIR* opendir(const char* path) {
+  struct lib_call call = lib_enter(opendir);
+  LIB_PIN(call, 0, path);
+  DIR* folder = STEM_REAL(opendir)(path);
+  if (lib_live()) {
+    struct lib_answer answer = {folder != 0, folder ? 0 : errno, 0, 0};
+    if (lib_fed("opendir", call.site, &answer)) {
+      if (answer.result && !folder) folder = STEM_REAL(opendir)("/");
+      if (!answer.result && folder) closedir(folder), folder = 0;
+    }
+    lib_record("opendir", answer.result, answer.error, 0, 0, call.site);
+    if (!folder) errno = answer.error;
+  }
+  lib_leave(opendir, 0);
+  return folder;
 }
 
 STEM_EXPORT struct dirent* readdir(DIR* folder) {

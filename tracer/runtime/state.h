@@ -34,6 +34,7 @@ void stem_recording_forget(void);
 void stem_end_init(void);
 void stem_access_freeze(void);                       /* memory.c: the end of a parallel recording */
 void stem_end_forget(void);
+extern int stem_is_forked; /* the trace begins in the middle of the program */
 extern uint32_t stem_owner_pid;                      /* the process that this state belongs to (a vfork child shares it) */
 void stem_fault_init(void);
 void stem_fork_init(void);

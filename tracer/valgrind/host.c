@@ -125,6 +125,12 @@ struct module* stem_module_at(Addr pc) {
   return last = m;
 }
 
+void stem_announce_modules(void) {
+  for (UInt i = 0; i < module_count; i++)
+    if (modules[i].announced)
+      bin_module(modules[i].path, modules[i].bias, modules[i].begin, modules[i].end - modules[i].begin);
+}
+
 uint64_t stem_host_key(uint64_t site) {
   struct module* m = site ? stem_module_at(site) : NULL;
   return m ? stem_code_key(m->path, site - m->bias) : 0;

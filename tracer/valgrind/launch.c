@@ -11,7 +11,32 @@ void* stem_host_share(int fd, size_t bytes) {
   return sr_isError(map) ? NULL : (void*)sr_Res(map);
 }
 
-void stem_launch(void) { bin_launch(VG_(args_the_exename)); }
+Bool stem_launch(void) {
+  if (!bin_is_wanted(VG_(args_the_exename))) return False;
+  bin_launch(VG_(args_the_exename));
+  return True;
+}
+
+void stem_launch_again(void) { bin_launch(VG_(args_the_exename)); }
+
+static Bool has_variable(Addr environment, const HChar* name) {
+  for (; stem_readable(environment, 8); environment += 8) {
+    Addr entry = *(Addr*)environment;
+    UInt n = 0;
+    if (!entry) break;
+    while (name[n] && stem_readable(entry + n, 1) && ((HChar*)entry)[n] == name[n]) n++;
+    if (!name[n] && stem_readable(entry + n, 1) && ((HChar*)entry)[n] == '=') return True;
+  }
+  return False;
+}
+
+/* A program that stem-cc compiled records itself; a static one cannot be looked into; without our environment the tool
+ * would not know where to put anything. */
+Bool stem_is_followed(Addr path, Addr environment) {
+  if (!stem_readable(path, 1) || !has_variable(environment, STEM_RECORD_ENV)) return False;
+  struct bin_elf facts = bin_elf((const HChar*)path);
+  return facts.script || (facts.program && !facts.instrumented);
+}
 
 static const char* argument(int index) {
   if (index == 0) return VG_(args_the_exename);

@@ -47,7 +47,10 @@ static void settle_guards(Addr sp) {
       for (UInt i = 0; i < 16; i++) ((UChar*)at[1])[i] = (UChar)(i * 37 + 11);
 }
 
+static Bool recorded; /* else it only runs, because of what it may start */
+
 static void first_instruction(ThreadId tid) {
+  if (!recorded) return;
   if (tid == 1) {
     settle_guards(VG_(get_SP)(tid));
     stem_write_meta();
@@ -77,29 +80,57 @@ static void thread_ends(ThreadId tid) {
 /* --- system calls: one that may block gives the token up
  * ------------------------------------------------------------------------- */
 
-static Int sent; /* the signal that the present system call sends to its own caller */
+static Bool spawning; /* the present system call makes a child that will become another program (posix_spawn, system) */
+static Int sent;      /* the signal that the present system call sends to its own caller */
 
 static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
+  if (number == SYS_execve) VG_(clo_trace_children) = stem_is_followed(args[0], args[2]);
+  spawning = number == SYS_vfork || (number == SYS_clone && args[0] & VKI_CLONE_VFORK);
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (bin.live_count > 1 && (number == SYS_fork || (number == SYS_clone && !(args[0] & VKI_CLONE_VM))))
+    bin_note("fork in a process that has threads: the child runs unrecorded until it calls exec");
   sent = number == SYS_tgkill && args[1] == (UWord)VG_(gettid)()  ? (Int)args[2]
          : number == SYS_tkill && args[0] == (UWord)VG_(gettid)() ? (Int)args[1]
          : number == SYS_kill && args[0] == (UWord)VG_(getpid)()  ? (Int)args[1]
                                                                   : 0;
+  if (t && number == SYS_exit) t->ending = 1; /* before Valgrind calls it leaving: nobody shall take that for the process's end */
   if (number == SYS_exit_group) {
     bin_finish(BIN_EXITED, (Int)args[0]);
     stem_host_exit((Int)args[0]);
   }
-  if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
-    return;
+  if (number == SYS_execve && stem_readable(args[0], 1) && stem_sys4(SYS_access, args[0], 1 /* X_OK */, 0, 0) == 0) {
+    bin_note("the program became another one by exec");
+    bin_finish(BIN_EXITED, 0);
   }
+  if (number == SYS_execve || number == SYS_execveat) return;
   if (t && t == bin.holder && bin.live_count > 1 && bin_may_block(number, args[0], args[1])) bin_outside_begin(t);
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
-  if (t) bin_outside_end(t, number != SYS_futex);
+  /* sigwait() goes on waiting when it was interrupted, which depends on more than the schedule. */
+  Bool again = number == SYS_rt_sigtimedwait && sr_isError(res) && sr_Err(res) == VKI_EINTR;
+  if (t) bin_outside_end(t, number != SYS_futex && !again);
+}
+
+/* --- handlers of signals
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static void handler_begins(ThreadId tid, Int number, Bool alternate) {
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!bin.on || !t || t != bin.holder) return;
+  bin_pin(t, 0);
+  bin_visible(t, STEM_KIND_SignalIn, 0, 0, 0, 0, 0);
+  bin_event(t, STEM_KIND_SignalIn, 0, 0, (ULong)number, 0);
+}
+
+static void handler_returns(ThreadId tid, Int number) {
+  struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (!bin.on || !t || t != bin.holder) return;
+  bin_pin(t, 0);
+  bin_event(t, STEM_KIND_SignalOut, 0, 0, (ULong)number, 0);
 }
 
 /* --- requests of the preload
@@ -107,10 +138,10 @@ static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, Sy
 
 static void allocated(struct bin_thread* t, ThreadId tid, Addr addr, UWord size, Bool zeroed) {
   Addr ips[24];
-  uint64_t callers[4] = {0};
+  uint64_t callers[8] = {0};
   UInt n = VG_(get_StackTrace)(tid, ips, 24, NULL, NULL, 0), k = 0;
   Addr site = 0;
-  for (UInt i = 1; i < n && k < 4; i++) {
+  for (UInt i = 1; i < n && k < 8; i++) {
     struct module* m = stem_module_at(ips[i]);
     if (!m || !m->seen) continue;
     if (!site)
@@ -176,6 +207,11 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
     case BIN_SCHEDULED:
       *ret = t != NULL;
       return True;
+    case BIN_CALLED: {
+      struct module* m = t ? stem_module_at(args[4] - 1) : NULL;
+      *ret = m && m->seen;
+      return True;
+    }
     case BIN_SKIPPED:
       *ret = bin.skipped;
       return True;
@@ -232,12 +268,28 @@ static Bool request(ThreadId tid, UWord* args, UWord* ret) {
 static void memory_gone(Addr a, SizeT size) { stem_pages_changed(a, size); }
 static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_pages_changed(a, size); }
 
+/* The child of a process with one thread has a trace of its own, from here on; with several it has lost all but one of
+ * them, and what they held. */
 static void forked(ThreadId tid) {
+  Bool alone = bin.on && bin.live_count == 1 && bin.holder && !spawning;
   bin.on = 0;
   bin_forget();
+  if (!alone) return;
+  bin.forked = 1;
+  bin_plan_options_only(); /* the schedule is the parent's */
+  stem_launch_again();
+  stem_announce_modules();
+  stem_write_meta();
+  bin_again();
+  bin.holder->tid = VG_(gettid)();
 }
 
-static void after_options(void) { stem_launch(); }
+static void after_options(void) { recorded = stem_launch(); }
+
+static IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,
+                        const VexArchInfo* arch, IRType guest, IRType host) {
+  return recorded ? stem_instrument(closure, in, layout, vge, arch, guest, host) : in;
+}
 
 /* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot
  * access what it was about to; else the trace says nothing, and the launcher knows. */
@@ -275,12 +327,14 @@ static void before_options(void) {
   VG_(details_avg_translation_sizeB)(400);
   /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). */
   VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
-  VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
+  VG_(basic_tool_funcs)(after_options, instrument, finish);
   VG_(needs_client_requests)(request);
   VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
   VG_(track_pre_thread_ll_create)(thread_created);
   VG_(track_pre_thread_first_insn)(first_instruction);
   VG_(track_pre_thread_ll_exit)(thread_ends);
+  VG_(track_pre_deliver_signal)(handler_begins);
+  VG_(track_post_deliver_signal)(handler_returns);
   VG_(track_die_mem_munmap)(memory_gone);
   VG_(track_die_mem_brk)(memory_gone);
   VG_(track_change_mem_mprotect)(memory_protected);

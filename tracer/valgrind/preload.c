@@ -4,104 +4,9 @@
  * A wrapper asks before the real call (the tool lets the thread wait there until the call cannot block), makes it, and
  * tells the result. Condition variables, barriers and once-flags are the model's alone. Built as Valgrind's own
  * preloads are; what it calls of the C library while it is busy itself passes through its own wrappers (`busy`). */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/time.h>
-#include <time.h>
+#include "tracer/valgrind/preload.h"
 
-#include "tracer/valgrind/requests.h"
-#include "valgrind.h"
-
-enum {
-#define BIN_OP(name) BIN_##name,
-#include "tracer/binary/ops.def"
-};
-
-static __thread int busy __attribute__((tls_model("initial-exec")));
-
-#define ASK(op, object, a, b)                                                                                   \
-  VALGRIND_DO_CLIENT_REQUEST_EXPR(0, STEM_REQUEST_BASE + BIN_##op, (unsigned long)(object), (unsigned long)(a), \
-                                  (unsigned long)(b), ra, 0)
-/* What the model does in place of the C library, the C library does where there is no model. */
-#define UNLESS_SCHEDULED(call) \
-  if (!ASK(SCHEDULED, 0, 0, 0)) return call
-#define HERE unsigned long ra = (unsigned long)__builtin_return_address(0)
-
-/* NAME as the C library's, the thread library's of older systems, and any version of either. */
-#define WRAP(type, name, encoded, params, ...)                                                           \
-  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__);                                     \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__);                                        \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded)(__VA_ARGS__) { FORWARD(name, params); }              \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__);                                  \
-  type I_WRAP_SONAME_FNNAME_ZZ(libcZdsoZa, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); }        \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__);                                 \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded)(__VA_ARGS__) { FORWARD(name, params); }       \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__);                           \
-  type I_WRAP_SONAME_FNNAME_ZZ(libpthreadZdsoZd0, encoded##ZAZa)(__VA_ARGS__) { FORWARD(name, params); } \
-  static type wrap_##name(OrigFn fn, unsigned long ra, __VA_ARGS__)
-#define FORWARD(name, params) \
-  OrigFn fn;                  \
-  HERE;                       \
-  VALGRIND_GET_ORIG_FN(fn);   \
-  return wrap_##name(fn, ra, EXPAND params)
-#define EXPAND(...) __VA_ARGS__
-
-#define REAL1(fn, a)        \
-  ({                        \
-    unsigned long r_;       \
-    CALL_FN_W_W(r_, fn, a); \
-    (int)r_;                \
-  })
-#define REAL2(fn, a, b)         \
-  ({                            \
-    unsigned long r_;           \
-    CALL_FN_W_WW(r_, fn, a, b); \
-    (int)r_;                    \
-  })
-#define REAL3(fn, a, b, c)          \
-  ({                                \
-    unsigned long r_;               \
-    CALL_FN_W_WWW(r_, fn, a, b, c); \
-    (int)r_;                        \
-  })
-#define REAL4(fn, a, b, c, d)           \
-  ({                                    \
-    unsigned long r_;                   \
-    CALL_FN_W_WWWW(r_, fn, a, b, c, d); \
-    (int)r_;                            \
-  })
-
-/* The tool copies, piece by piece, so that the program's memory changes where others can see it. */
-static void* move(unsigned long ra, char* to, const char* from, size_t n) {
-  if (ASK(COPY, to, from, n)) return to;
-  if (to < from)
-    for (size_t i = 0; i < n; i++) ((volatile char*)to)[i] = from[i]; /* it will fault where it should */
-  else
-    while (n--) ((volatile char*)to)[n] = from[n];
-  return to;
-}
-
-static uint64_t nanoseconds(clockid_t clock) {
-  struct timespec ts;
-  busy++;
-  clock_gettime(clock, &ts);
-  busy--;
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static int bad_time(const struct timespec* t) { return t->tv_nsec < 0 || t->tv_nsec >= 1000000000; }
-
-/* As CLOCK_MONOTONIC; never 0. */
-static uint64_t deadline(clockid_t clock, const struct timespec* until) {
-  int64_t at = until->tv_sec * 1000000000ll + until->tv_nsec, left = at - (int64_t)nanoseconds(clock);
-  uint64_t now = nanoseconds(CLOCK_MONOTONIC);
-  return left <= 0 ? 1 : now + (uint64_t)left;
-}
+__thread int stem_busy __attribute__((tls_model("initial-exec")));
 
 /* --- mutexes, spinlocks
  * ------------------------------------------------------------------------------------------------------ */
@@ -201,7 +106,7 @@ WRAP(int, rwlock_unlock, pthreadZurwlockZuunlock, (l), pthread_rwlock_t* l) {
 /* --- condition variables
  * ----------------------------------------------------------------------------------------------------------- */
 
-static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_t until) {
+static int wait_on(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_t until) {
   busy++;
   ASK(COND_WAIT, c, m, until ? 2 : 0);
   pthread_mutex_unlock(m);
@@ -216,19 +121,19 @@ static int wait(unsigned long ra, pthread_cond_t* c, pthread_mutex_t* m, uint64_
 
 WRAP(int, cond_wait, pthreadZucondZuwait, (c, m), pthread_cond_t* c, pthread_mutex_t* m) {
   UNLESS_SCHEDULED(REAL2(fn, c, m));
-  return wait(ra, c, m, 0);
+  return wait_on(ra, c, m, 0);
 }
 WRAP(int, cond_timedwait, pthreadZucondZutimedwait, (c, m, t), pthread_cond_t* c, pthread_mutex_t* m,
      const struct timespec* t) {
   UNLESS_SCHEDULED(REAL3(fn, c, m, t));
   if (bad_time(t)) return EINVAL;
-  return wait(ra, c, m, deadline(c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, t));
+  return wait_on(ra, c, m, deadline(c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, t));
 }
 WRAP(int, cond_clockwait, pthreadZucondZuclockwait, (c, m, clock, t), pthread_cond_t* c, pthread_mutex_t* m,
      clockid_t clock, const struct timespec* t) {
   UNLESS_SCHEDULED(REAL4(fn, c, m, clock, t));
   if (bad_time(t)) return EINVAL;
-  return wait(ra, c, m, deadline(clock, t));
+  return wait_on(ra, c, m, deadline(clock, t));
 }
 WRAP(int, cond_signal, pthreadZucondZusignal, (c), pthread_cond_t* c) {
   UNLESS_SCHEDULED(REAL1(fn, c));
@@ -239,6 +144,48 @@ WRAP(int, cond_broadcast, pthreadZucondZubroadcast, (c), pthread_cond_t* c) {
   UNLESS_SCHEDULED(REAL1(fn, c));
   ASK(COND_BROADCAST, c, 0, 0);
   return 0;
+}
+
+/* --- futexes that are not the C library's own (tracer/binary/futex.c)
+ * ---------------------------------------------------------------- */
+
+static uint64_t futex_deadline(int operation, const struct timespec* t) {
+  if (!t) return 0;
+  if ((operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
+    uint64_t in = (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+    return nanoseconds(CLOCK_MONOTONIC) + in;
+  }
+  return deadline(operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC, t);
+}
+
+long I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, syscall)(long number, long a, long b, long c, long d, long e, long f);
+long I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, syscall)(long number, long a, long b, long c, long d, long e, long f) {
+  OrigFn fn;
+  HERE;
+  VALGRIND_GET_ORIG_FN(fn);
+  int operation = (int)b & FUTEX_CMD_MASK, all = (unsigned)f == FUTEX_BITSET_MATCH_ANY;
+  long r;
+  if (number == SYS_futex && !busy && ASK(SCHEDULED, 0, 0, 0)) {
+    const struct timespec* t = (const struct timespec*)d;
+    int waits = operation == FUTEX_WAIT || (operation == FUTEX_WAIT_BITSET && all);
+    if (waits && (a & 3) == 0 && !(t && bad_time(t))) {
+      int error = (int)ASK(FUTEX_WAIT, a, (unsigned)c, futex_deadline((int)b, t));
+      if (!error) return 0;
+      errno = error;
+      return -1;
+    }
+    if (operation == FUTEX_WAKE || (operation == FUTEX_WAKE_BITSET && all)) {
+      long woken = (long)ASK(FUTEX_WAKE, a, (unsigned)c, 0), left = (long)(unsigned)c - woken;
+      if (left <= 0) return woken;
+      CALL_FN_W_7W(r, fn, number, a, b, left, d, e, f); /* somebody may have gone to the kernel by itself */
+      return r > 0 ? woken + r : woken;
+    }
+    if (!waits) ASK(FUTEX_OTHER, 0, 0, 0);
+  }
+  if (number == SYS_kill || number == SYS_tkill || number == SYS_tgkill) a = stem_real_process((int)a);
+  if (number == SYS_tgkill) b = stem_real_process((int)b);
+  CALL_FN_W_7W(r, fn, number, a, b, c, d, e, f);
+  return r;
 }
 
 /* --- semaphores, barriers, once
@@ -461,110 +408,6 @@ WRAP(int, usleep, usleep, (t), unsigned t) {
 WRAP(int, sleep, sleep, (t), unsigned t) {
   UNLESS_SCHEDULED(REAL1(fn, t));
   return sleep_for(ra, t * 1000000000ull);
-}
-
-/* --- answers of the outside world: recorded, and fed back on replay (tracer/binary/answers.c)
- * --------------------------------------- */
-
-enum {
-#define BIN_ANSWER(name, text) ANSWER_##name,
-#include "tracer/binary/answers.def"
-};
-struct answer {
-  long value;
-  int error;
-  unsigned kind;
-};
-
-/* The program's clocks are ahead of the real ones by what nobody had to wait for. */
-static void advance(unsigned long ra, struct timespec* ts) {
-  unsigned long all = (unsigned long)ts->tv_nsec + ASK(SKIPPED, 0, 0, 0) % 1000000000ul;
-  ts->tv_sec += (time_t)(ASK(SKIPPED, 0, 0, 0) / 1000000000ul + all / 1000000000ul);
-  ts->tv_nsec = (long)(all % 1000000000ul);
-}
-static int is_clock(clockid_t clock) {
-  return clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID && clock >= 0;
-}
-
-static int read_clock(OrigFn fn, unsigned long ra, clockid_t clock, struct timespec* out) {
-  struct answer a = {0, 0, ANSWER_TIME};
-  struct timespec ts = {0, 0};
-  if (!ASK(FED, &ts, sizeof ts, &a)) {
-    a.value = REAL2(fn, clock, &ts);
-    a.error = a.value ? errno : 0;
-    if (!a.value && is_clock(clock)) advance(ra, &ts);
-  }
-  ASK(TOLD, &ts, a.value ? 0 : sizeof ts, &a);
-  if (a.value)
-    errno = a.error;
-  else
-    move(ra, (char*)out, (const char*)&ts, sizeof ts);
-  return (int)a.value;
-}
-WRAP(int, clock_gettime, clockZugettime, (clock, out), clockid_t clock, struct timespec* out) {
-  if (!busy) return read_clock(fn, ra, clock, out);
-  int r = REAL2(fn, clock, out);
-  if (r == 0 && is_clock(clock)) advance(ra, out);
-  return r;
-}
-WRAP(int, gettimeofday, gettimeofday, (out, zone), struct timeval* out, struct timezone* zone) {
-  struct answer a = {0, 0, ANSWER_TIME};
-  struct {
-    struct timeval tv;
-    struct timezone zone;
-  } told = {{0, 0}, {0, 0}};
-  if (busy) return REAL2(fn, out, zone);
-  if (!ASK(FED, &told, sizeof told, &a)) {
-    busy++;
-    a.value = REAL2(fn, &told.tv, &told.zone);
-    busy--;
-    unsigned long all = (unsigned long)told.tv.tv_usec + ASK(SKIPPED, 0, 0, 0) / 1000;
-    told.tv.tv_sec += (time_t)(all / 1000000);
-    told.tv.tv_usec = (long)(all % 1000000);
-  }
-  ASK(TOLD, &told, sizeof told, &a);
-  if (out) move(ra, (char*)out, (const char*)&told.tv, sizeof told.tv);
-  if (zone) move(ra, (char*)zone, (const char*)&told.zone, sizeof told.zone);
-  return (int)a.value;
-}
-WRAP(time_t, time, time, (out), time_t* out) {
-  struct answer a = {0, 0, ANSWER_TIME};
-  if (busy || !ASK(FED, &a, 0, &a)) {
-    busy++;
-    CALL_FN_W_W(a.value, fn, 0);
-    busy--;
-    a.value += (long)(ASK(SKIPPED, 0, 0, 0) / 1000000000ul);
-  }
-  if (!busy) ASK(TOLD, &a, 0, &a);
-  if (out) move(ra, (char*)out, (const char*)&a.value, sizeof *out);
-  return a.value;
-}
-
-static ssize_t receive(OrigFn fn, unsigned long ra, unsigned kind, void* buffer, size_t n, unsigned long a0,
-                       unsigned long a1, unsigned long a2) {
-  struct answer a = {0, 0, kind};
-  if (!ASK(FED, buffer, n, &a)) {
-    CALL_FN_W_WWW(a.value, fn, a0, a1, a2);
-    a.error = a.value < 0 ? errno : 0;
-  }
-  ASK(TOLD, buffer, a.value > 0 ? a.value : 0, &a);
-  if (a.value > 0) ASK(WRITTEN, buffer, a.value, 0);
-  if (a.value < 0) errno = a.error;
-  return a.value;
-}
-WRAP(ssize_t, read, read, (fd, buffer, n), int fd, void* buffer, size_t n) {
-  if (!busy && ASK(KEPT, fd, 0, 0))
-    return receive(fn, ra, ANSWER_READ, buffer, n, (unsigned long)fd, (unsigned long)buffer, n);
-  ssize_t r;
-  CALL_FN_W_WWW(r, fn, fd, buffer, n);
-  if (r > 0 && !busy) ASK(WRITTEN, buffer, r, 0);
-  return r;
-}
-WRAP(ssize_t, getrandom, getrandom, (buffer, n, flags), void* buffer, size_t n, unsigned flags) {
-  if (!busy) return receive(fn, ra, ANSWER_RANDOM, buffer, n, (unsigned long)buffer, n, flags);
-  ssize_t r;
-  CALL_FN_W_WWW(r, fn, buffer, n, flags);
-  return r;
 }
 
 /* --- allocation

@@ -38,6 +38,7 @@ extern Bool VG_(is_exiting)(ThreadId tid);
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
 extern Int VG_(safe_fd)(Int oldfd);
 extern const HChar* VG_(args_the_exename);
+extern Bool VG_(clo_trace_children);
 extern Addr ML_(get_CFA)(Addr ip, Addr sp, Addr fp, Addr min_accessible, Addr max_accessible);
 
 /* --- host.c --- */
@@ -53,6 +54,7 @@ struct module {
 Bool stem_is_dying(const struct bin_thread* self, ThreadId tid);
 void stem_host_thread_gone(void);                        /* called by a thread that ends */
 struct module* stem_module_at(Addr pc);                  /* NULL: none */
+void stem_announce_modules(void);                        /* to another collector */
 Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
 Addr stem_site_of(ThreadId tid, Addr return_address);    /* the call in code that is recorded, or 0 */
 Bool stem_readable(Addr addr, SizeT size);
@@ -60,8 +62,11 @@ Bool stem_writable(Addr addr, SizeT size);
 void stem_pages_changed(Addr addr, SizeT size);
 
 /* --- launch.c --- */
-void stem_launch(void);
+Bool stem_launch(void); /* False: this process is not recorded */
 void stem_write_meta(void);
+void stem_launch_again(void); /* a forked child */
+Bool stem_is_followed(Addr path,
+                      Addr environment); /* what a process becomes by exec: does it run under the tool, too? */
 
 /* --- helpers.c: what is known when code is translated, in one word --- */
 #define STEM_AT(pc, size, flags) ((ULong)(UInt)(pc) | (ULong)(size) << 32 | (ULong)(flags) << 40)

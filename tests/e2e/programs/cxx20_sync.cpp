@@ -1,5 +1,4 @@
 // What C++20 adds: std::atomic::wait and notify, counting_semaphore, latch, barrier, jthread with stop_token.
-// BINARY: no, waits of atomics are outside the schedule there
 // FLAGS: -std=c++20
 // STDOUT: ^waited 1 slots 0 counted 30 phases 3 stopped 1 late 1\n$
 // CASE usual:

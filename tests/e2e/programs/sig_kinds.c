@@ -3,7 +3,6 @@
 // STDOUT: ^raised 12 timer 14 other 10 held 0 1 waited 23\n$
 // COUNT: 4 signal-in
 // COUNT: 4 signal-out
-// BINARY: no, signal handlers are not marked
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

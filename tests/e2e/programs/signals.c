@@ -1,7 +1,6 @@
 // An asynchronous signal: its handler runs at a visible operation and is recorded.
 // STDOUT: ^caught 10\n$
 // EVENT: signal-in
-// BINARY: no, signal handlers are not marked
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 // a pipe. The branches depend on it, so a replay that got other answers would differ.
 // STDIN: seven\n
 // STDOUT: ^seven
-// BINARY: no, process ids are not fed back
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

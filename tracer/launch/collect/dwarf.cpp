@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 
+#include "tracer/launch/collect/scopes.h"
 #include "util/error.h"
 
 namespace stem::collect {
@@ -117,9 +119,31 @@ bool location(Dwarf_Die* die, unsigned atom, Dwarf_Op* out) {
   Dwarf_Op* ops = nullptr;
   size_t count = 0;
   if (!dwarf_attr_integrate(die, DW_AT_location, &attribute)) return false;
-  if (dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1 || ops[0].atom != atom) return false;
+  if (dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1) return false;
   *out = ops[0];
-  return true;
+  if (atom == DW_OP_addr && ops[0].atom == DW_OP_addrx) {  // clang keeps addresses in a table of their own
+    Dwarf_Attribute indexed;
+    Dwarf_Addr address = 0;
+    if (dwarf_getlocation_attr(&attribute, &ops[0], &indexed) != 0 || dwarf_formaddr(&indexed, &address) != 0) return false;
+    out->number = address;
+    return true;
+  }
+  return ops[0].atom == atom;
+}
+
+bool is_system(const std::string& file) { return file.starts_with("/usr/include/") || file.find("/include/c++/") != std::string::npos; }
+
+// The line of an instruction; one that the compiler made up for itself (line 0) belongs to what stands before it.
+Dwarf_Line* line_at(Dwarf_Die* unit, Dwarf_Addr address, int* number) {
+  Dwarf_Line* line = nullptr;
+  for (Dwarf_Addr back = 0; back < 64 && back <= address; ++back) {
+    Dwarf_Line* before = dwarf_getsrc_die(unit, address - back);
+    if (!before || dwarf_lineno(before, number) != 0) break;
+    line = before;
+    if (*number) return line;
+  }
+  *number = 0;
+  return line;
 }
 
 std::string function_name(Dwarf_Die* die) {
@@ -134,6 +158,7 @@ std::string function_name(Dwarf_Die* die) {
 }  // namespace
 
 struct DebugInfo::Reader {
+  std::optional<Scopes> scopes;
   Dwfl* dwfl = nullptr;
   Dwfl_Module* module = nullptr;
   Dwarf_Addr bias = 0;
@@ -141,6 +166,27 @@ struct DebugInfo::Reader {
   mutable bool globals_read = false;
   mutable std::vector<trace::ProgramVariable> globals;
   mutable std::map<std::string, std::string> declared;  // layouts of variables that are defined elsewhere, by linkage name
+
+  // How far the canonical frame address lies above what a function's variables are counted from: itself, or a register (clang).
+  std::optional<int64_t> above(Dwarf_Die* function, uint64_t address) const {
+    Dwarf_Attribute attribute;
+    Dwarf_Op* base = nullptr;
+    size_t count = 0;
+    if (!dwarf_attr_integrate(function, DW_AT_frame_base, &attribute) || dwarf_getlocation(&attribute, &base, &count) != 0 || count != 1) return std::nullopt;
+    if (base[0].atom == DW_OP_call_frame_cfa) return 0;
+    if (base[0].atom < DW_OP_reg0 || base[0].atom > DW_OP_reg31) return std::nullopt;
+    Dwarf_Addr cfi_bias = 0;
+    for (Dwarf_CFI* cfi : {dwfl_module_eh_cfi(module, &cfi_bias), dwfl_module_dwarf_cfi(module, &cfi_bias)}) {
+      Dwarf_Frame* frame = nullptr;
+      if (!cfi || dwarf_cfi_addrframe(cfi, address, &frame) != 0) continue;
+      Dwarf_Op* cfa = nullptr;
+      const bool known = dwarf_frame_cfa(frame, &cfa, &count) == 0 && count == 1 && cfa[0].atom == DW_OP_bregx && cfa[0].number + DW_OP_reg0 == base[0].atom;
+      const auto distance = known ? std::optional(static_cast<int64_t>(cfa[0].number2)) : std::nullopt;
+      std::free(frame);
+      if (distance) return distance;
+    }
+    return std::nullopt;
+  }
 
   // Looks for variables at fixed addresses below `die`.
   void walk(Dwarf_Die* die, const std::string& prefix, int depth) const {
@@ -220,6 +266,7 @@ DebugInfo::DebugInfo(const std::string& path) : reader_(std::make_unique<Reader>
     return;
   }
   reader_->present = dwfl_module_getdwarf(reader_->module, &reader_->bias) != nullptr;
+  reader_->scopes.emplace(reader_->module);
 }
 
 DebugInfo::~DebugInfo() {
@@ -237,27 +284,40 @@ trace::ProgramSite DebugInfo::place(uint64_t address) const {
     site.function = plain_name(symbol);
   }
   if (!reader_->present) return site;
-  if (Dwfl_Line* line = dwfl_module_getsrc(module, address)) {
-    int number = 0, column = 0;
-    const char* file = dwfl_lineinfo(line, nullptr, &number, &column, nullptr, nullptr);
-    const char* folder = dwfl_line_comp_dir(line);
+  auto found = reader_->scopes->find(address);
+  if (!found) return site;
+  int number = 0;
+  if (Dwarf_Line* line = line_at(found->unit, found->address, &number)) {
+    int column = 0;
+    const char* file = dwarf_linesrc(line, nullptr, nullptr);
+    Dwarf_Attribute attribute;
+    const char* folder = dwarf_attr(found->unit, DW_AT_comp_dir, &attribute) ? dwarf_formstring(&attribute) : nullptr;
     if (file) site.file = file[0] == '/' || !folder ? file : std::string(folder) + "/" + file;
     site.line = static_cast<uint32_t>(number);
-    site.column = static_cast<uint32_t>(column);
+    if (dwarf_linecol(line, &column) == 0) site.column = static_cast<uint32_t>(column);
   }
   // The function whose text this is: the innermost, inlined or not.
-  Dwarf_Addr bias = 0;
-  if (Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias)) {
-    Dwarf_Die* scopes = nullptr;
-    int count = dwarf_getscopes(unit, address - bias, &scopes);
-    for (int i = 0; i < count; ++i) {
-      int tag = dwarf_tag(&scopes[i]);
-      if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
-      std::string name = function_name(&scopes[i]);
-      if (!name.empty()) site.function = name;
+  if (found->functions.empty()) return site;
+  if (std::string name = function_name(&found->functions.back()); !name.empty()) site.function = name;
+  site.frame = function_name(&found->functions.front());
+  std::string file = site.file;
+  uint32_t in_file = site.line;
+  for (size_t i = found->functions.size(); i-- > 0;) {
+    Dwarf_Die* function = &found->functions[i];
+    if (!is_system(file)) {
+      site.where = fmt::format("{}:{}", function_name(function), in_file);
       break;
     }
-    std::free(scopes);
+    // Where it was inlined.
+    Dwarf_Attribute attribute;
+    Dwarf_Files* files = nullptr;
+    Dwarf_Word called = 0, line = 0;
+    size_t count = 0;
+    if (!dwarf_attr(function, DW_AT_call_file, &attribute) || dwarf_formudata(&attribute, &called) != 0 || dwarf_getsrcfiles(found->unit, &files, &count) != 0) break;
+    const char* name = dwarf_filesrc(files, called, nullptr, nullptr);
+    if (dwarf_attr(function, DW_AT_call_line, &attribute)) dwarf_formudata(&attribute, &line);
+    file = name ? name : "";
+    in_file = static_cast<uint32_t>(line);
   }
   return site;
 }
@@ -278,41 +338,29 @@ const std::vector<trace::ProgramVariable>& DebugInfo::globals() const {
 
 std::vector<DebugInfo::Local> DebugInfo::locals(uint64_t address) const {
   std::vector<Local> result;
-  Dwarf_Addr bias = 0;
   if (!reader_->present) return result;
-  Dwarf_Die* unit = dwfl_module_addrdie(reader_->module, address, &bias);
-  if (!unit) return result;
-  Dwarf_Die* scopes = nullptr;
-  int count = dwarf_getscopes(unit, address - bias, &scopes);
-  for (int i = 0; i < count; ++i) {
-    if (dwarf_tag(&scopes[i]) != DW_TAG_subprogram) continue;
-    Dwarf_Attribute attribute;
-    Dwarf_Op* base = nullptr;
-    size_t ops = 0;
-    bool of_frame = dwarf_attr_integrate(&scopes[i], DW_AT_frame_base, &attribute) && dwarf_getlocation(&attribute, &base, &ops) == 0 && ops == 1 &&
-                    base[0].atom == DW_OP_call_frame_cfa;
-    if (!of_frame) break;
-    std::string function = function_name(&scopes[i]);
-    // Its own variables and those of what was inlined into it.
-    auto walk = [&](auto&& self, Dwarf_Die* die, const std::string& name, int depth) -> void {
-      Dwarf_Die child;
-      if (depth > 20 || dwarf_child(die, &child) != 0) return;
-      do {
-        int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_lexical_block) self(self, &child, name, depth + 1);
-        if (tag == DW_TAG_inlined_subroutine) self(self, &child, function_name(&child), depth + 1);
-        if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) continue;
-        Dwarf_Op op;
-        Dwarf_Die type;
-        const char* variable = dwarf_diename(&child);
-        if (!variable || !location(&child, DW_OP_fbreg, &op) || !peel(&child, &type) || size_of(&type) == 0) continue;
-        result.push_back({name + "::" + variable, layout_of(&type), static_cast<int64_t>(op.number), size_of(&type)});
-      } while (dwarf_siblingof(&child, &child) == 0);
-    };
-    walk(walk, &scopes[i], function, 0);
-    break;
-  }
-  std::free(scopes);
+  auto found = reader_->scopes->find(address);
+  if (!found || found->functions.empty()) return result;
+  Dwarf_Die* function = &found->functions.front();
+  const std::optional<int64_t> above = reader_->above(function, address);
+  if (!above) return result;
+  // Its own variables and those of what was inlined into it.
+  auto walk = [&](auto&& self, Dwarf_Die* die, const std::string& name, int depth) -> void {
+    Dwarf_Die child;
+    if (depth > 20 || dwarf_child(die, &child) != 0) return;
+    do {
+      int tag = dwarf_tag(&child);
+      if (tag == DW_TAG_lexical_block) self(self, &child, name, depth + 1);
+      if (tag == DW_TAG_inlined_subroutine) self(self, &child, function_name(&child), depth + 1);
+      if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) continue;
+      Dwarf_Op op;
+      Dwarf_Die type;
+      const char* variable = dwarf_diename(&child);
+      if (!variable || !location(&child, DW_OP_fbreg, &op) || !peel(&child, &type) || size_of(&type) == 0) continue;
+      result.push_back({name + "::" + variable, layout_of(&type), static_cast<int64_t>(op.number) - *above, size_of(&type)});
+    } while (dwarf_siblingof(&child, &child) == 0);
+  };
+  walk(walk, function, function_name(function), 0);
   return result;
 }
 

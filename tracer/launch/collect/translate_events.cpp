@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "trace/meta_json.h"
 #include "trace/site_record.h"
@@ -211,16 +212,28 @@ void Translator::allocate(Event& e) {
   const bool frame = o.kind == trace::ObjectKind::Stack && s && s->kind == STEM_SITE_CODE;
   const uint64_t frame_end = frame && !callers_.empty() ? callers_[0] : 0;
   if (frame) {
-    o.name = s->function;
+    o.name = s->frame.empty() ? s->function : s->frame;
   } else if (o.kind == trace::ObjectKind::Stack) {
     o.name = s ? s->function + "::" + s->text : "a local variable";
   } else {
     std::string where = s ? fmt::format("{}:{}", s->function, s->line) : "";
+    size_t above = 0;
+    if (s && s->kind == STEM_SITE_CODE && !s->file.empty()) {
+      // Not in the inside of the C++ library, but where the program called it.
+      for (; s->where.empty() && above < callers_.size(); ++above) {
+        const trace::ProgramSite* caller = modules_.site(static_cast<uint32_t>(callers_[above] - 1));
+        if (caller && caller->file.empty()) break;
+        if (caller && !caller->where.empty()) s = caller;
+      }
+      if (s->where.empty()) above = 0;
+      else where = s->where;
+    }
     int shown = 0;
-    for (uint64_t address : callers_) {
+    for (uint64_t address : std::span(callers_).subspan(above)) {
       auto [name, added] = functions_.try_emplace(address);
       if (added) name->second = modules_.function(address);
-      if (name->second.empty() || (shown == 0 && s && (name->second == s->linkage || name->second == s->function)))
+      if (name->second.empty() || name->second == "_start" ||
+          (shown == 0 && s && (name->second == s->linkage || name->second == s->function || name->second == s->frame)))
         continue;
       where += (where.empty() ? "" : "<") + name->second;
       if (++shown == 2) break;
