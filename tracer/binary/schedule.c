@@ -81,7 +81,7 @@ int bin_is_enabled(struct bin_thread* t) {
 static void grant(struct bin_thread* t, int64_t countdown, struct bin_thread* asking) {
   t->timed_out = !bin_is_enabled(t);
   t->state = BIN_RUNNING;
-  bin.holder = t;
+  bin.holder = bin.runs = t;
   bin_private_changed();
   idle_since = 0;
   t->granted_at = bin.operations;
@@ -350,7 +350,7 @@ void bin_init(void) {
   if (bin.mode == BIN_GUIDED) bin_guided_init();
   struct bin_thread* t = bin_thread_new(0);
   t->state = BIN_RUNNING;
-  bin.holder = bin.writer = t;
+  bin.holder = bin.writer = bin.runs = t;
   bin.on = 1;
   bin_thread_define(t);
   bin_visible(t, STEM_KIND_Start, 0, 0, 0, 0, 0);

@@ -237,17 +237,38 @@ static void forked(ThreadId tid) {
   bin_forget();
 }
 
-static void after_options(void) { stem_launch(); }
+static void after_options(void) {
+  stem_launch();
+  const char* groups = stem_host_env("STEM_GROUPS");
+  stem_groups = !groups || groups[0] != '0';
+}
 
 /* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot
  * access what it was about to; else the trace says nothing, and the launcher knows. */
+static int can_access(uint64_t addr, unsigned size, int write) {
+  return write ? stem_writable(addr, size) : stem_readable(addr, size);
+}
+
+/* An instruction has faulted: what its block did before. */
+static void end_group(struct bin_thread* t) {
+  Addr pc = VG_(get_IP)((ThreadId)t->host);
+  uint64_t addr = 0;
+  bin_group_cut(t, pc, can_access, &addr);
+  if (addr) stem_faulting = (struct stem_fault){addr, pc};
+}
+
+static void signalled(ThreadId tid, Int signal, Bool alternate) {
+  struct bin_thread* t = bin.holder;
+  if (bin.on && t && t->host == (Int)tid) end_group(t);
+}
+
 static void record_end(struct bin_thread* t) {
   Addr addr = 0;
   UInt site = 0;
   if (!sent && stem_faulting.site) {
     addr = stem_faulting.addr;
     site = (UInt)stem_faulting.site;
-  } else if (!sent && t->last_event && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
+  } else if (!sent && t->last_event && t->last_event + 1 == bin.cursor && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
     Addr last = t->last_event->head & 0xffffffffffffull;
     if (stem_writable(last, (t->last_event->head >> 56) & 15)) return;
     addr = last;
@@ -261,6 +282,7 @@ static void record_end(struct bin_thread* t) {
 /* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows
  * the signal. */
 static void finish(Int code) {
+  if (bin.on && bin.holder && bin.holder->host > 0) end_group(bin.holder);
   if (bin.holder) record_end(bin.holder);
   bin.on = 0;
   bin_close(1);
@@ -273,7 +295,8 @@ static void before_options(void) {
   VG_(details_copyright_author)("MIT licence; see stem --help");
   VG_(details_bug_reports_to)("the STEM project");
   VG_(details_avg_translation_sizeB)(400);
-  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). */
+  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). Less where groups are
+   * recorded (groups.c). */
   VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
   VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
   VG_(needs_client_requests)(request);
@@ -281,6 +304,7 @@ static void before_options(void) {
   VG_(track_pre_thread_ll_create)(thread_created);
   VG_(track_pre_thread_first_insn)(first_instruction);
   VG_(track_pre_thread_ll_exit)(thread_ends);
+  VG_(track_pre_deliver_signal)(signalled);
   VG_(track_die_mem_munmap)(memory_gone);
   VG_(track_die_mem_brk)(memory_gone);
   VG_(track_change_mem_mprotect)(memory_protected);

@@ -2,6 +2,7 @@
  *   main.c        Valgrind's callbacks: start, threads, system calls, requests of the preload, the end
  *   host.c        what the engine (tracer/binary) needs of Valgrind: waiting, waking, memory, modules
  *   instrument.c  which accesses, branches and escapes of stack addresses call the helpers
+ *   groups.c      how most accesses are recorded without a call
  *   helpers.c     the helpers that translated code calls
  *   launch.c      what starting the collector needs of Valgrind */
 #ifndef STEM_TRACER_VALGRIND_TOOL_H
@@ -83,6 +84,10 @@ void stem_help_branch(ULong taken, ULong at);
 void stem_help_flags(void); /* what is read from here on has no part in the next branch */
 void stem_help_pin(ULong at);
 void stem_help_escape(Addr value, ULong at);
+
+/* --- groups.c --- */
+#define STEM_SLOW (1ull << 62) /* in the address under which the other translation of a block is kept */
+extern Bool stem_groups;       /* off: everything is recorded by calls */
 
 /* --- instrument.c --- */
 IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,

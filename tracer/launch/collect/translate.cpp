@@ -249,6 +249,10 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
   for (const stem_rec* r = begin; r != end && !broken_; ++r) {
     const Thread& t = *thread_;
     const unsigned kind = kind_of(*r);
+    if (t.blob_left == 0 && kind == STEM_RAW_Group) {
+      r += group(r, end) - 1;
+      continue;
+    }
     if (t.blob_left == 0 && t.wait == Wait::None) {
       if (kind == STEM_RAW_Expr) {
         expression(*r);
@@ -265,6 +269,17 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
     }
     record(*r);
   }
+}
+
+size_t Translator::group(const stem_rec* r, const stem_rec* end) {
+  const uint32_t number = Group::number(*r), size = Group::size_of(*r);
+  if (number >= groups_.size() || size != groups_[number].size || size > static_cast<size_t>(end - r)) {
+    spoil();
+    return 1;
+  }
+  groups_[number].expand(r, thread_->ids.next(), expanded_);
+  records(expanded_.data(), expanded_.data() + expanded_.size());
+  return size;
 }
 
 void Translator::record(const stem_rec& r) {

@@ -18,6 +18,7 @@
 
 #include "trace/raw.h"
 #include "trace/writer.h"
+#include "tracer/launch/collect/groups.h"
 #include "tracer/launch/collect/modules.h"
 #include "tracer/launch/collect/objects.h"
 
@@ -38,6 +39,7 @@ class IdRuns {
     add(first);
     next_ += count - 1;
   }
+  uint32_t next() const { return next_; }
   // 0 if there is no such id.
   trace::ExprId find(uint32_t local) const {
     if (local >= last_first_ && local < next_) return local + last_shift_;
@@ -101,6 +103,7 @@ class Translator {
   void expression(const stem_rec& r);
   void rounds(const stem_rec& r);
   void define_round(const std::string& bytes);
+  size_t group(const stem_rec* r, const stem_rec* end);  // gives how many records it takes
   void blob_part(const stem_rec& r);
   void blob_done(Thread& t);
   void complete_pending();
@@ -162,6 +165,8 @@ class Translator {
     uint32_t result = 0;
   };
   std::vector<Round> rounds_;
+  std::vector<Group> groups_;
+  std::vector<stem_rec> expanded_;
   std::unordered_map<uint64_t, uint32_t> inputs_;  // the recorder's number -> ours
   std::vector<uint32_t> ended_;
   std::deque<uint32_t> to_drop_;
