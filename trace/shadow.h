@@ -44,6 +44,34 @@ class Shadow {
     mark(*page, at, size);
   }
 
+  // The same for who keeps the page it came to last.
+  struct Page {
+    uint64_t number = ~0ull;
+    uint8_t bytes[4096 + 8];
+    uint64_t known[65];  // a bit for each byte
+  };
+  struct Place {
+    Page* page = nullptr;
+  };
+  Seen get(uint64_t addr, unsigned size, Place& place) {
+    unsigned at = addr & 4095;
+    if (at + size > 4096) return get_split(addr, size);
+    if (!place.page || place.page->number != addr >> 12) {
+      place.page = find(addr >> 12);
+      if (!place.page) return {0, 0};
+    }
+    uint64_t value;
+    std::memcpy(&value, place.page->bytes + at, 8);
+    return {value & mask(size), known(*place.page, at, size)};
+  }
+  void set(uint64_t addr, unsigned size, uint64_t value, Place& place) {
+    unsigned at = addr & 4095;
+    if (at + size > 4096) return set_split(addr, size, value);
+    if (!place.page || place.page->number != addr >> 12) place.page = find_or_add(addr >> 12);
+    std::memcpy(place.page->bytes + at, &value, size);
+    mark(*place.page, at, size);
+  }
+
   // Bytes of a new object: unknown, or zero.
   void forget(uint64_t addr, uint64_t size, bool zero = false);
 
@@ -51,12 +79,6 @@ class Shadow {
   uint64_t evicted() const { return evicted_; }
 
  private:
-  struct Page {
-    uint64_t number = ~0ull;
-    uint8_t bytes[4096 + 8];
-    uint64_t known[65];  // a bit for each byte
-  };
-
   static uint64_t mask(unsigned size) { return size >= 8 ? ~0ull : (1ull << (8 * size)) - 1; }
   static uint8_t known(const Page& page, unsigned at, unsigned size) {
     unsigned word = at >> 6, bit = at & 63;

@@ -11,6 +11,7 @@
 #include "trace/column.h"
 #include "trace/event.h"
 #include "trace/format.h"
+#include "trace/group.h"
 #include "trace/model.h"
 #include "trace/object_store.h"
 #include "trace/raw.h"
@@ -75,6 +76,15 @@ class Writer {
   static constexpr size_t kMostPeriod = 8;
   size_t repeat_loop(const stem_rec* first, size_t available, size_t period);
 
+  // The same for groups of records (trace/raw.h): those from `first` on that are of one number and follow one another, `size` records
+  // each, in `available` records. Gives how many were added, how many steps of the one after them, and how many ids all that took.
+  struct Groups {
+    size_t rows = 0, steps = 0;
+    uint32_t ids = 0;
+  };
+  static constexpr size_t kMostGroupSteps = 64;
+  Groups repeat_groups(std::span<const GroupStep> steps, ThreadId thread, const stem_rec* first, size_t available, size_t size);
+
   void flush();  // ends the block: what was added so far can be read after a kill
   void finish(Outcome outcome, int exit_code);
 
@@ -85,6 +95,9 @@ class Writer {
 
  private:
   struct Encoder;
+  struct GroupLane;
+  template <bool kRun>
+  size_t group_row(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* r, uint32_t& ids);
   void put_shape(uint32_t predicted, Shape shape, uint8_t& control, uint32_t& code);
   void switch_to(ThreadId thread);
   uint32_t string(const std::string& text);

@@ -117,7 +117,7 @@ extern struct bin bin;
 
 void stem_host_block(struct bin_thread* self,
                      uint64_t until); /* gives the lock up until self->go, `until` passed (0: never) or 100 ms */
-void stem_host_wake(struct bin_thread* t);
+void stem_host_wake(struct bin_thread* t, int blocks); /* blocks: the caller calls stem_host_block next */
 void stem_host_exit(int code) __attribute__((noreturn));
 void* stem_host_pages(size_t bytes);         /* zeroed, touched only when used */
 uint64_t stem_host_now(void);                /* CLOCK_MONOTONIC, ns */

@@ -98,7 +98,7 @@ static void grant(struct bin_thread* t, int64_t countdown, struct bin_thread* as
     bin_append(stem_head(STEM_RAW_Switch, 0, 0), t->index, 0, 0);
   }
   __atomic_store_n(&t->go, 1, __ATOMIC_RELEASE);
-  if (t != asking) stem_host_wake(t);
+  if (t != asking) stem_host_wake(t, asking != 0);
 }
 
 static int can_run(struct bin_thread* t, uint64_t now) {

@@ -49,6 +49,7 @@ static void settle_guards(Addr sp) {
 
 static void first_instruction(ThreadId tid) {
   if (tid == 1) {
+    stem_pin_cpu();
     settle_guards(VG_(get_SP)(tid));
     stem_write_meta();
     bin_init();
@@ -91,12 +92,16 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
     stem_host_exit((Int)args[0]);
   }
   if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
+    stem_unpin_cpu();
     return;
   }
   if (t && t == bin.holder && bin.live_count > 1 && bin_may_block(number, args[0], args[1])) bin_outside_begin(t);
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
+  if ((number == SYS_sched_getaffinity || number == SYS_sched_setaffinity) && !sr_isError(res))
+    stem_affinity_asked(number, args, sr_Res(res));
+  if (number == SYS_execve || number == SYS_execveat) stem_repin_cpu(); /* it failed */
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   if (t) bin_outside_end(t, number != SYS_futex);
@@ -234,6 +239,7 @@ static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_
 
 static void forked(ThreadId tid) {
   bin.on = 0;
+  stem_pin_forget();
   bin_forget();
 }
 

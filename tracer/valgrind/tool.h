@@ -1,6 +1,7 @@
 /* The Valgrind tool: who does what.
  *   main.c        Valgrind's callbacks: start, threads, system calls, requests of the preload, the end
  *   host.c        what the engine (tracer/binary) needs of Valgrind: waiting, waking, memory, modules
+ *   affinity.c    all threads on one CPU
  *   instrument.c  which accesses, branches and escapes of stack addresses call the helpers
  *   groups.c      how most accesses are recorded without a call
  *   helpers.c     the helpers that translated code calls
@@ -59,6 +60,13 @@ Addr stem_site_of(ThreadId tid, Addr return_address);    /* the call in code tha
 Bool stem_readable(Addr addr, SizeT size);
 Bool stem_writable(Addr addr, SizeT size);
 void stem_pages_changed(Addr addr, SizeT size);
+
+/* --- affinity.c --- */
+void stem_pin_cpu(void);
+void stem_unpin_cpu(void);
+void stem_repin_cpu(void);
+void stem_pin_forget(void);
+void stem_affinity_asked(UInt number, const UWord* args, UWord result); /* a system call about it has succeeded */
 
 /* --- launch.c --- */
 void stem_launch(void);

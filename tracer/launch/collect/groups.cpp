@@ -39,10 +39,47 @@ std::optional<Group> Group::parse(const std::string& bytes) {
     if (is_access(r) && (r.head & kAddress) >= head.accesses) return {};
     if (!is_access(r) && kind != STEM_KIND_Pin && kind != STEM_KIND_Branch && kind != STEM_RAW_Expr) return {};
     if (r.value > head.accesses && r.value != STEM_GROUP_TAKEN) return {};
-    if (kind == STEM_RAW_Expr || r.head >> 56 & STEM_AUX_LEAF) ++ids;
+    // Each refers to what the group has made before it.
+    if (r.expr > ids || (kind == STEM_RAW_Expr && (r.site > ids || r.head >> 56 != STEM_OP_Opaque || (r.head & 0xff) - 1 >= 64))) return {};
+    if (is_access(r) && (r.value != (r.head & kAddress) + 1 || (r.head >> 56 & 0xf) != g.accesses[r.value - 1].size)) return {};
+    if ((r.value == STEM_GROUP_TAKEN) != (kind == STEM_KIND_Branch) || (kind == STEM_KIND_Pin && (!r.value || !r.expr))) return {};
+    if (kind == STEM_RAW_Expr || (is_access(r) && r.head >> 56 & STEM_AUX_LEAF)) ++ids;
   }
   if (ids != head.ids) return {};
+  g.find_steps();
   return g;
+}
+
+void Group::find_steps() {
+  using Does = trace::GroupStep::Does;
+  uint32_t next = 1;
+  for (const stem_rec& r : records) {
+    const unsigned kind = r.head >> 48 & 0xff, aux = static_cast<unsigned>(r.head >> 56);
+    trace::GroupStep s;
+    s.key = r.head >> 48 | static_cast<uint64_t>(r.site) << 16;
+    if (r.expr) s.expr = next - r.expr;
+    if (r.value && r.value != STEM_GROUP_TAKEN) {
+      s.at_value = accesses[r.value - 1].at_value;
+      s.size = static_cast<uint8_t>(accesses[r.value - 1].size);
+    }
+    if (is_access(r)) {
+      const stem_group_access& a = accesses[r.head & kAddress];
+      s.does = kind == STEM_KIND_Read ? Does::Read : Does::Write;
+      s.leaf = aux & STEM_AUX_LEAF;
+      s.at_addr = a.at_addr;
+      s.addr = a.addr;
+    } else if (kind == STEM_KIND_Pin) {
+      s.does = Does::Pin;
+    } else if (kind == STEM_KIND_Branch) {
+      s.does = Does::Branch;
+    } else {
+      s.does = Does::Opaque;
+      s.width = r.head & 0xff;
+      if (r.site) s.other = next - r.site;
+    }
+    if (s.leaf || s.does == Does::Opaque) ++next;
+    steps.push_back(s);
+  }
 }
 
 uint64_t Group::address(const stem_rec* r, size_t access) const {

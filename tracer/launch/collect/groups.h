@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/group.h"
 #include "trace/raw.h"
 
 namespace stem::collect {
@@ -16,6 +17,7 @@ struct Group {
   uint32_t size = 0;  // of its record, in records
   std::vector<stem_group_access> accesses;
   std::vector<stem_rec> records;
+  std::vector<trace::GroupStep> steps;  // one for each record
 
   // Nothing if it makes no sense.
   static std::optional<Group> parse(const std::string& bytes);
@@ -28,6 +30,9 @@ struct Group {
   uint64_t value(const stem_rec* r, size_t access) const;
   // The records that the one at r stands for; next_id: the thread's next expression.
   void expand(const stem_rec* r, uint32_t next_id, std::vector<stem_rec>& out) const;
+
+ private:
+  void find_steps();
 };
 
 }  // namespace stem::collect

@@ -277,9 +277,21 @@ size_t Translator::group(const stem_rec* r, const stem_rec* end) {
     spoil();
     return 1;
   }
-  groups_[number].expand(r, thread_->ids.next(), expanded_);
-  records(expanded_.data(), expanded_.data() + expanded_.size());
-  return size;
+  const Group& group = groups_[number];
+  Thread& t = *thread_;
+  trace::Writer::Groups done;
+  if (t.wait == Wait::None && t.id != kNone) {
+    const trace::ExprId next = writer_.next_expr();
+    done = writer_.repeat_groups(group.steps, t.id, r, static_cast<size_t>(end - r), size);
+    const uint32_t before = t.ids.next() + static_cast<uint32_t>(done.rows) * group.ids;  // those of whole groups
+    t.ids.add(next, done.ids);
+    if (done.rows && !done.steps) return done.rows * size;
+    group.expand(r + done.rows * size, before, expanded_);
+  } else {
+    group.expand(r, t.ids.next(), expanded_);
+  }
+  records(expanded_.data() + done.steps, expanded_.data() + expanded_.size());
+  return (done.rows + 1) * size;
 }
 
 void Translator::record(const stem_rec& r) {
