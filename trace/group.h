@@ -14,6 +14,7 @@ struct GroupStep {
   uint8_t size = 0;       // of an access; of the read that a Pin is of
   uint8_t width = 0;      // Opaque
   bool leaf = false;      // Read: takes an expression id
+  uint8_t pinned = 0xff;  // Pin: the step of its read, if that is of the same group
   uint16_t at_addr = 0;   // where the address is, 0: nowhere
   uint16_t at_value = 0;  // 0: nowhere
   uint32_t expr = 0;      // how many ids before the next one its expression is, 0: it has none; Opaque: its first operand

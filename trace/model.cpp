@@ -13,7 +13,7 @@ enum Formula : uint8_t { kNoFormula, kCopy, kAdd, kSub, kMul, kDiv, kAddMul, kSu
 constexpr int kArity[kFormulas] = {0, 1, 2, 2, 2, 2, 3, 3, 3};
 
 template <typename Number>
-Number calculate(unsigned formula, Number x, Number y, Number z) {
+Number calculate_number(unsigned formula, Number x, Number y, Number z) {
   switch (formula) {
     case kCopy:
       return x;
@@ -40,20 +40,20 @@ template <typename Number, typename Bits>
 bool calculate_bits(unsigned formula, const uint64_t* from, uint64_t& value) {
   Number n[3];
   for (int i = 0; i < 3; ++i) n[i] = std::bit_cast<Number>(static_cast<Bits>(from[i]));
-  Number result = calculate(formula, n[0], n[1], n[2]);
+  Number result = calculate_number(formula, n[0], n[1], n[2]);
   if (result != result) return false;  // which NaN it is depends on more than this
   value = std::bit_cast<Bits>(result);
   return true;
 }
 
-bool calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& value) {
+}  // namespace
+
+bool Model::calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& value) {
   if (formula == kCopy) return value = from[0], true;
   if (size == 8) return calculate_bits<double, uint64_t>(formula, from, value);
   if (size == 4) return calculate_bits<float, uint32_t>(formula, from, value);
   return false;
 }
-
-}  // namespace
 
 bool Model::by_formula(const State& state, unsigned size, uint64_t& value) const {
   uint64_t from[3];

@@ -211,6 +211,8 @@ class Model {
     if (state.formula && kind == Kind::Write && by_formula(state, size, value)) return value;
     return state.value + state.value_stride;
   }
+  // What a formula (State::formula) makes of three numbers; false: nothing that can be predicted.
+  static bool calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& value);
   // After an event: what memory holds now.
   void remember(const Event& e) {
     if ((e.kind == Kind::Write || e.kind == Kind::Read || e.kind == Kind::External) && e.size) {

@@ -64,6 +64,18 @@ class Shadow {
     std::memcpy(&value, place.page->bytes + at, 8);
     return {value & mask(size), known(*place.page, at, size)};
   }
+  // All its bytes are known, and this is what they are.
+  bool holds(uint64_t addr, unsigned size, uint64_t value, Place& place) {
+    const unsigned at = addr & 4095, bit = at & 63;
+    if (at + size > 4096 || bit + size > 64 || !place.page || place.page->number != addr >> 12) [[unlikely]] {
+      const Seen seen = get(addr, size, place);
+      return seen.value == value && seen.known == (1u << size) - 1;
+    }
+    uint64_t held;
+    std::memcpy(&held, place.page->bytes + at, 8);
+    const uint64_t wanted = (1ull << size) - 1;
+    return ((held ^ value) & mask(size)) == 0 && (place.page->known[at >> 6] >> bit & wanted) == wanted;
+  }
   void set(uint64_t addr, unsigned size, uint64_t value, Place& place) {
     unsigned at = addr & 4095;
     if (at + size > 4096) return set_split(addr, size, value);

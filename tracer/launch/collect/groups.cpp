@@ -53,6 +53,7 @@ std::optional<Group> Group::parse(const std::string& bytes) {
 void Group::find_steps() {
   using Does = trace::GroupStep::Does;
   uint32_t next = 1;
+  std::vector<uint32_t> leaves;  // the id that each step takes, if it takes one
   for (const stem_rec& r : records) {
     const unsigned kind = r.head >> 48 & 0xff, aux = static_cast<unsigned>(r.head >> 56);
     trace::GroupStep s;
@@ -70,6 +71,8 @@ void Group::find_steps() {
       s.addr = a.addr;
     } else if (kind == STEM_KIND_Pin) {
       s.does = Does::Pin;
+      for (size_t i = 0; i < steps.size() && i < 0xff; ++i)
+        if (steps[i].leaf && leaves[i] == r.expr && steps[i].at_value == s.at_value) s.pinned = static_cast<uint8_t>(i);
     } else if (kind == STEM_KIND_Branch) {
       s.does = Does::Branch;
     } else {
@@ -77,6 +80,7 @@ void Group::find_steps() {
       s.width = r.head & 0xff;
       if (r.site) s.other = next - r.site;
     }
+    leaves.push_back(next);
     if (s.leaf || s.does == Does::Opaque) ++next;
     steps.push_back(s);
   }
