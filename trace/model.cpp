@@ -1,6 +1,7 @@
 #include "trace/model.h"
 
 #include <bit>
+#include <cstring>
 
 #include "trace/eval.h"
 
@@ -53,6 +54,48 @@ bool Model::calculate(unsigned formula, unsigned size, const uint64_t* from, uin
   if (size == 8) return calculate_bits<double, uint64_t>(formula, from, value);
   if (size == 4) return calculate_bits<float, uint32_t>(formula, from, value);
   return false;
+}
+
+namespace {
+
+template <typename Number, typename Bits, unsigned formula>
+size_t rows_as(const Model::Numbers* from, Model::Numbers wanted, size_t rows) {
+  const char *x = from[0].at, *y = from[1].at, *z = from[2].at, *w = wanted.at;
+  size_t row = 0;
+  for (; row < rows; ++row, x += from[0].apart, y += from[1].apart, z += from[2].apart, w += wanted.apart) {
+    Number a, b, c;
+    Bits bits;
+    std::memcpy(&a, x, sizeof a);
+    std::memcpy(&b, y, sizeof b);
+    std::memcpy(&c, z, sizeof c);
+    std::memcpy(&bits, w, sizeof bits);
+    const Number result = calculate_number<Number>(formula, a, b, c);
+    if (result != result || std::bit_cast<Bits>(result) != bits) break;
+  }
+  return row;
+}
+
+template <typename Number, typename Bits>
+size_t rows_by(unsigned formula, const Model::Numbers* from, Model::Numbers wanted, size_t rows) {
+  switch (formula) {
+    case kAdd: return rows_as<Number, Bits, kAdd>(from, wanted, rows);
+    case kSub: return rows_as<Number, Bits, kSub>(from, wanted, rows);
+    case kMul: return rows_as<Number, Bits, kMul>(from, wanted, rows);
+    case kDiv: return rows_as<Number, Bits, kDiv>(from, wanted, rows);
+    case kAddMul: return rows_as<Number, Bits, kAddMul>(from, wanted, rows);
+    case kSubMul: return rows_as<Number, Bits, kSubMul>(from, wanted, rows);
+    case kMulSub: return rows_as<Number, Bits, kMulSub>(from, wanted, rows);
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+// Sources of a formula over doubles may be of any size: those that are not are left to the other way.
+size_t Model::calculate_rows(unsigned formula, unsigned size, const Numbers* from, Numbers wanted, size_t rows) {
+  if (size == 8) return rows_by<double, uint64_t>(formula, from, wanted, rows);
+  if (size == 4) return rows_by<float, uint32_t>(formula, from, wanted, rows);
+  return 0;
 }
 
 bool Model::by_formula(const State& state, unsigned size, uint64_t& value) const {

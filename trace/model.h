@@ -149,6 +149,37 @@ class Model {
     }
     return true;
   }
+  // The same where a few are not, `misses` of them: predicted is what follows once they have been met (and followed_by() was called).
+  // Gives their numbers, counted from what comes next.
+  static constexpr size_t kMostMisses = 4;
+  bool predicts_round(const uint32_t* codes, size_t period, size_t* at, size_t& misses) const {
+    Context now = *context_;
+    uint32_t hashes[kMostMisses];
+    misses = 0;
+    for (size_t i = 0, left = period + 3; left; --left) {
+      const uint32_t code = codes[i % period] + 1;
+      uint32_t predicted = successors_[now.hash];
+      for (size_t k = 0; k < misses; ++k)
+        if (hashes[k] == now.hash) predicted = codes[at[k] % period] + 1;
+      if (predicted != code) {
+        if (misses == kMostMisses) return false;
+        for (size_t k = 0; k < misses; ++k)
+          if (hashes[k] == now.hash) return false;
+        hashes[misses] = now.hash;
+        at[misses++] = i;
+        left = period + 3;  // from here on once more
+      }
+      now.push(codes[i++ % period]);
+    }
+    return true;
+  }
+  void learn_successor(const uint32_t* codes, size_t period, const size_t* at, size_t misses) {
+    Context now = *context_;
+    for (size_t i = 0, k = 0; k < misses; ++i) {
+      if (at[k] == i) successors_[now.hash] = codes[i % period] + 1, ++k;
+      now.push(codes[i % period]);
+    }
+  }
   void followed_by(uint32_t code) {
     successors_[context_->hash] = code + 1;
     context_->push(code);
@@ -213,6 +244,12 @@ class Model {
   }
   // What a formula (State::formula) makes of three numbers; false: nothing that can be predicted.
   static bool calculate(unsigned formula, unsigned size, const uint64_t* from, uint64_t& value);
+  // The same over many rows: numbers stand so far apart. Gives how many rows, from the first on, have the wanted value.
+  struct Numbers {
+    const char* at;
+    size_t apart;
+  };
+  static size_t calculate_rows(unsigned formula, unsigned size, const Numbers* from, Numbers wanted, size_t rows);
   // After an event: what memory holds now.
   void remember(const Event& e) {
     if ((e.kind == Kind::Write || e.kind == Kind::Read || e.kind == Kind::External) && e.size) {

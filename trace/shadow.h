@@ -51,7 +51,7 @@ class Shadow {
     uint64_t known[65];  // a bit for each byte
   };
   struct Place {
-    Page* page = nullptr;
+    Page* page;  // nullptr: none yet
   };
   Seen get(uint64_t addr, unsigned size, Place& place) {
     unsigned at = addr & 4095;
@@ -76,11 +76,30 @@ class Shadow {
     const uint64_t wanted = (1ull << size) - 1;
     return ((held ^ value) & mask(size)) == 0 && (place.page->known[at >> 6] >> bit & wanted) == wanted;
   }
+  // The bytes from addr to last, if they are all known and of one page.
+  const uint8_t* known_bytes(uint64_t addr, uint64_t last, Place& place) {
+    if (addr >> 12 != last >> 12) return nullptr;
+    if (!place.page || place.page->number != addr >> 12) {
+      place.page = find(addr >> 12);
+      if (!place.page) return nullptr;
+    }
+    const unsigned begin = addr & 4095, end = last & 4095;
+    for (unsigned word = begin >> 6; word <= end >> 6; ++word) {
+      uint64_t wanted = ~0ull;
+      if (word == begin >> 6) wanted &= ~0ull << (begin & 63);
+      if (word == end >> 6) wanted &= ~0ull >> (63 - (end & 63));
+      if ((place.page->known[word] & wanted) != wanted) return nullptr;
+    }
+    return place.page->bytes + begin;
+  }
   void set(uint64_t addr, unsigned size, uint64_t value, Place& place) {
     unsigned at = addr & 4095;
     if (at + size > 4096) return set_split(addr, size, value);
     if (!place.page || place.page->number != addr >> 12) place.page = find_or_add(addr >> 12);
-    std::memcpy(place.page->bytes + at, &value, size);
+    uint8_t* to = place.page->bytes + at;
+    if (size == 8) std::memcpy(to, &value, 8);
+    else if (size == 4) std::memcpy(to, &value, 4);
+    else std::memcpy(to, &value, size);
     mark(*place.page, at, size);
   }
 

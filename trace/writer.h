@@ -99,13 +99,14 @@ class Writer {
   struct GroupColumn;
   enum class Overlap;
   static Overlap overlap_of(const GroupColumn& a, const GroupColumn& b, size_t rows);
-  size_t group_row(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* r, size_t from, uint32_t& ids);
+  size_t group_row(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* r, uint32_t& ids);
   bool begin_columns(std::span<const GroupStep> steps, const GroupLane* lanes, GroupColumn* columns);
   static size_t group_addresses(const GroupStep& step, const GroupLane& lane, GroupColumn& c, const stem_rec* first, size_t apart, size_t rows);
   size_t group_reads(std::span<const GroupStep> steps, const GroupColumn* columns, size_t i, GroupLane& lane, const stem_rec* first, size_t apart,
                      size_t rows);
   static size_t group_writes(const GroupColumn* columns, size_t i, const Model::State& s, const stem_rec* first, size_t apart, size_t rows);
-  size_t group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* first, size_t size, size_t rows, uint32_t& ids);
+  size_t group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const stem_rec* first, size_t size, size_t rows,
+                       uint32_t& ids);
   void put_shape(uint32_t predicted, Shape shape, uint8_t& control, uint32_t& code);
   void switch_to(ThreadId thread);
   uint32_t string(const std::string& text);

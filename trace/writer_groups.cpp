@@ -46,10 +46,10 @@ struct Writer::GroupLane {
   Shadow::Place place;  // the page it accessed last
 };
 
-// One run through the group from step `from` on, like repeat(). Gives the first step that was not done, because something has to be
+// One run through the group, like repeat(). Gives the first step that was not done, because something has to be
 // looked up for it.
-size_t Writer::group_row(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* r, size_t from, uint32_t& ids) {
-  for (size_t i = from; i < steps.size(); ++i) {
+size_t Writer::group_row(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* r, uint32_t& ids) {
+  for (size_t i = 0; i < steps.size(); ++i) {
     const GroupStep& step = steps[i];
     const ExprId next = model_.next_expr();
     if (step.does == Does::Opaque) {
@@ -246,6 +246,11 @@ size_t Writer::group_reads(std::span<const GroupStep> steps, const GroupColumn* 
     else if (c.stride == 0 && (!written || before)) written = its, before = true;
   }
   if (written && !before) return same_values(c.size, at, apart, rows, written, apart);
+  if (!written && c.stride && rows > 1) {
+    const uint64_t end = c.first + (rows - 1) * c.stride, low = std::min(c.first, end);
+    if (const uint8_t* bytes = model_.shadow().known_bytes(low, std::max(c.first, end) + c.size - 1, lane.place))
+      return same_values(c.size, at, apart, rows, reinterpret_cast<const char*>(bytes) + (c.first - low), c.stride);
+  }
   if (!model_.shadow().holds(c.first, c.size, load(first, c.at_value, c.size), lane.place)) return 0;
   if (written) return 1 + same_values(c.size, at + apart, apart, rows - 1, written, apart);
   if (c.stride == 0) return 1 + same_values(c.size, at + apart, apart, rows - 1, at, 0);
@@ -263,6 +268,17 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
   const GroupColumn& c = columns[i];
   uint64_t value = s.value;
   const uint64_t stride = s.value_stride;
+  if (c.formula > 1) {  // 1: a copy
+    Model::Numbers from[3];
+    bool numbers = true;
+    for (int k = 0; k < 3; ++k) {
+      const bool elsewhere = c.source[k] == kElsewhere;
+      from[k] = elsewhere ? Model::Numbers{reinterpret_cast<const char*>(&c.given[k]), 0}
+                          : Model::Numbers{reinterpret_cast<const char*>(first) + columns[c.source[k]].at_value, apart};
+      numbers &= elsewhere || columns[c.source[k]].size >= c.size;
+    }
+    if (numbers) return Model::calculate_rows(c.formula, c.size, from, {reinterpret_cast<const char*>(first) + c.at_value, apart}, rows);
+  }
   for (size_t row = 0; row < rows; ++row) {
     const auto by = static_cast<unsigned>(row * apart);
     const uint64_t actual = load(first, c.at_value + by, c.size);
@@ -279,10 +295,12 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
 }
 
 // Gives how many rows were added.
-size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const stem_rec* first, size_t size, size_t rows, uint32_t& ids) {
+size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const stem_rec* first, size_t size, size_t rows,
+                             uint32_t& ids) {
   std::array<GroupColumn, kMostGroupSteps> columns;
   const size_t n = steps.size(), apart = size * sizeof(stem_rec);
-  if (!begin_columns(steps, lanes, columns.data())) return 0;
+  size_t shape_at[Model::kMostMisses], shapes = 0;
+  if (!begin_columns(steps, lanes, columns.data()) || !model_.predicts_round(codes, n, shape_at, shapes)) return 0;
   for (size_t i = 0; i < n && rows; ++i)
     if (columns[i].does == Does::Read || columns[i].does == Does::Write) rows = group_addresses(steps[i], lanes[i], columns[i], first, apart, rows);
   for (size_t i = 0; i < n && rows; ++i) {
@@ -291,7 +309,7 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     for (size_t k = 0; k < i && rows && columns[i].does == Does::Write; ++k)
       if (columns[k].does == Does::Write && overlap_of(columns[i], columns[k], rows) == Overlap::Other) rows = 0;
   }
-  if (rows == 0) return 0;
+  if (rows == 0 || (shapes && shape_at[shapes - 1] >= rows * n)) return 0;
 
   // What was not as predicted, in the order of the items.
   struct Miss {
@@ -344,19 +362,36 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     for (size_t row = 0; row < rows; ++row, addr += c.stride)
       model_.shadow().set(addr & kAddress, c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size), lanes[i].place);
   }
+  for (size_t k = 0; k < shapes; ++k) {
+    miss(shape_at[k], kHitShape, codes[shape_at[k] % n]);
+    put(kShape, codes[shape_at[k] % n]);
+  }
+  model_.learn_successor(codes, n, shape_at, shapes);
   size_t item = 0;
-  for (size_t k = 0; k < miss_count; ++k) {
-    hits_ += static_cast<uint32_t>(misses[k].item - item);
-    put(misses[k].what == kHitValue ? kValue : kOffset, zigzag(misses[k].value));
-    put_miss(static_cast<uint8_t>(~misses[k].what));
-    item = misses[k].item + 1;
+  for (size_t k = 0; k < miss_count;) {
+    const size_t at = misses[k].item;
+    uint8_t control = 0xff;
+    for (; k < miss_count && misses[k].item == at; ++k) {
+      control &= static_cast<uint8_t>(~misses[k].what);
+      if (misses[k].what != kHitShape) put(misses[k].what == kHitValue ? kValue : kOffset, zigzag(misses[k].value));
+    }
+    hits_ += static_cast<uint32_t>(at - item);
+    put_miss(control);
+    item = at + 1;
   }
   hits_ += static_cast<uint32_t>(rows * n - item);
   events_ += rows * n;
   items_ += static_cast<uint32_t>(rows * n);
-  for (size_t row = 0; row < rows; ++row)
-    for (size_t i = 0; i < n; ++i)
-      if (steps[i].leaf) model_.add_leaf(8u * columns[i].size, load(first, static_cast<unsigned>(columns[i].at_value + row * apart), columns[i].size)), ++ids;
+  std::array<uint16_t, kMostGroupSteps> leaves;
+  size_t leaf_count = 0;
+  for (size_t i = 0; i < n; ++i)
+    if (steps[i].leaf) leaves[leaf_count++] = static_cast<uint16_t>(i);
+  for (size_t row = 0; row < rows && leaf_count; ++row)
+    for (size_t k = 0; k < leaf_count; ++k) {
+      const GroupColumn& c = columns[leaves[k]];
+      model_.add_leaf(8u * c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size));
+    }
+  ids += static_cast<uint32_t>(rows * leaf_count);
   for (size_t back = 3; back > 0; --back) model_.followed_as_predicted(lanes[n - back].code);
   return rows;
 }
@@ -372,19 +407,23 @@ Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId 
     if (steps[i].does == Does::Opaque) continue;
     const Lane& lane = lanes_[lane_index(steps[i].key, thread)];
     if (lane.raw != steps[i].key || lane.thread != thread || *lane.stamp_at != lane.stamp) return done;
-    lanes[i] = {&model_.state_at(lane.state), lane.state, lane.code, lane.first, lane.length, lane.base, {}};
+    lanes[i] = {&model_.state_at(lane.state), lane.state, lane.code, lane.first, lane.length, lane.base, {nullptr}};
     codes[i] = lane.code;
   }
   size_t rows = 1;  // how many there are
-  while ((rows + 1) * size <= available && ((first[rows * size].head ^ first->head) & kSame) == 0) ++rows;
+  for (; (rows + 1) * size <= available && ((first[rows * size].head ^ first->head) & kSame) == 0; ++rows)
+    __builtin_prefetch(first + (rows + 16) * size);  // they come from another processor's cache
   while (done.rows < rows) {
-    done.steps = group_row(steps, lanes.data(), first + done.rows * size, done.steps, done.ids);
+    const size_t room = (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n, more = std::min(rows - done.rows, room);
+    if (more > 1 && n > 2) {
+      const size_t did = group_columns(steps, lanes.data(), codes.data(), first + done.rows * size, size, more, done.ids);
+      done.rows += did;
+      if (did) continue;
+    }
+    done.steps = group_row(steps, lanes.data(), first + done.rows * size, done.ids);
     if (done.steps < n) return done;
     done.steps = 0;
     ++done.rows;
-    const size_t room = (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n, more = std::min(rows - done.rows, room);
-    if (more < 2 || n < 3 || !model_.predicts_round(codes.data(), n)) continue;
-    done.rows += group_columns(steps, lanes.data(), first + done.rows * size, size, more, done.ids);
   }
   return done;
 }
