@@ -102,6 +102,7 @@ struct bin {
   uint64_t operations;
   int64_t granted;
   uint64_t random, switch_one_in, wait_order;
+  int switch_asked; /* the user named switch_one_in */
   uint64_t skipped; /* ns that nobody had to wait for: sleeping is the scheduler's choice */
   uint32_t outside, live_count, thread_count;
   struct bin_thread* live[BIN_MAX_THREADS];
