@@ -149,36 +149,46 @@ class Model {
     }
     return true;
   }
-  // The same where a few are not, `misses` of them: predicted is what follows once they have been met (and followed_by() was called).
+  // The same where the hashes are known, and where a few are not, `misses` of them: predicted is what follows once they have been met (and followed_by() was called).
   // Gives their numbers, counted from what comes next.
   static constexpr size_t kMostMisses = 4;
-  bool predicts_round(const uint32_t* codes, size_t period, size_t* at, size_t& misses) const {
+  bool predicts_round(const uint32_t* codes, const uint32_t* hashes, size_t period, size_t* at, size_t& misses) const {
     Context now = *context_;
-    uint32_t hashes[kMostMisses];
+    uint32_t met[kMostMisses];
     misses = 0;
-    for (size_t i = 0, left = period + 3; left; --left) {
-      const uint32_t code = codes[i % period] + 1;
-      uint32_t predicted = successors_[now.hash];
+    for (size_t number = 0, i = 0, left = period + 3; left; --left, ++number) {
+      const uint32_t code = codes[i] + 1, hash = number < 3 ? now.hash : hashes[i];
+      if (number < 3) now.push(codes[i]);
+      if (++i == period) i = 0;
+      uint32_t predicted = successors_[hash];
       for (size_t k = 0; k < misses; ++k)
-        if (hashes[k] == now.hash) predicted = codes[at[k] % period] + 1;
-      if (predicted != code) {
-        if (misses == kMostMisses) return false;
-        for (size_t k = 0; k < misses; ++k)
-          if (hashes[k] == now.hash) return false;
-        hashes[misses] = now.hash;
-        at[misses++] = i;
-        left = period + 3;  // from here on once more
-      }
-      now.push(codes[i++ % period]);
+        if (met[k] == hash) predicted = codes[at[k] % period] + 1;
+      if (predicted == code) [[likely]] continue;
+      if (misses == kMostMisses) return false;
+      for (size_t k = 0; k < misses; ++k)
+        if (met[k] == hash) return false;
+      met[misses] = hash;
+      at[misses++] = number;
+      left = period + 4;  // from here on once more
     }
     return true;
   }
-  void learn_successor(const uint32_t* codes, size_t period, const size_t* at, size_t misses) {
+  // The hashes of the contexts in which shapes come that come over and over.
+  static void round_hashes(const uint32_t* codes, size_t period, uint32_t* hashes) {
+    Context now;
+    for (size_t i = 0; i < period + 3; ++i) {
+      if (i >= 3) hashes[i % period] = now.hash;
+      now.push(codes[i % period]);
+    }
+  }
+  void learn_successors(const uint32_t* codes, const uint32_t* hashes, size_t period, const size_t* at, size_t misses) {
     Context now = *context_;
-    for (size_t i = 0, k = 0; k < misses; ++i) {
+    for (size_t i = 0, k = 0; k < misses && i < 3; ++i) {
       if (at[k] == i) successors_[now.hash] = codes[i % period] + 1, ++k;
       now.push(codes[i % period]);
     }
+    for (size_t k = 0; k < misses; ++k)
+      if (at[k] >= 3) successors_[hashes[at[k] % period]] = codes[at[k] % period] + 1;
   }
   void followed_by(uint32_t code) {
     successors_[context_->hash] = code + 1;
@@ -225,6 +235,12 @@ class Model {
     }
   }
   void add_value(unsigned width, uint64_t value, bool known) { push_recent(width, value, known); }  // of whatever expression
+  // So many leaves, one after the other in turn from each of `kinds` columns of values.
+  template <typename Load>
+  void add_leaves(size_t rows, size_t kinds, const unsigned* widths, Load load) {
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t k = 0; k < kinds; ++k) push_recent(widths[k], load(row, k), true);
+  }
   void add_leaf(unsigned width, uint64_t value) { push_recent(width, value, true); }
   // Gives the value of an expression if it is recent and known.
   bool recent(ExprId id, uint64_t& value) const {

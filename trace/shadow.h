@@ -77,7 +77,7 @@ class Shadow {
     return ((held ^ value) & mask(size)) == 0 && (place.page->known[at >> 6] >> bit & wanted) == wanted;
   }
   // The bytes from addr to last, if they are all known and of one page.
-  const uint8_t* known_bytes(uint64_t addr, uint64_t last, Place& place) {
+  uint8_t* known_bytes(uint64_t addr, uint64_t last, Place& place) {
     if (addr >> 12 != last >> 12) return nullptr;
     if (!place.page || place.page->number != addr >> 12) {
       place.page = find(addr >> 12);

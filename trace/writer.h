@@ -105,8 +105,9 @@ class Writer {
   size_t group_reads(std::span<const GroupStep> steps, const GroupColumn* columns, size_t i, GroupLane& lane, const stem_rec* first, size_t apart,
                      size_t rows);
   static size_t group_writes(const GroupColumn* columns, size_t i, const Model::State& s, const stem_rec* first, size_t apart, size_t rows);
-  size_t group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const stem_rec* first, size_t size, size_t rows,
+  size_t group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const uint32_t* hashes, const stem_rec* first, size_t size, size_t rows,
                        uint32_t& ids);
+  const uint32_t* round_hashes(std::span<const GroupStep> steps, const uint32_t* codes);
   void put_shape(uint32_t predicted, Shape shape, uint8_t& control, uint32_t& code);
   void switch_to(ThreadId thread);
   uint32_t string(const std::string& text);
@@ -159,6 +160,10 @@ class Writer {
   std::vector<Lane> lanes_ = std::vector<Lane>(1 << kLaneBits);
   std::vector<uint16_t> lane_of_ = std::vector<uint16_t>(Model::kStates);  // of each state, if it has one
   uint32_t op_codes_[64][65] = {};                                          // 1 + shape of an operation and its width
+  struct RoundHashes {
+    std::vector<uint32_t> codes, hashes;
+  };
+  std::vector<RoundHashes> round_hashes_ = std::vector<RoundHashes>(64);
   std::unique_ptr<Encoder> encoder_;
 };
 

@@ -157,6 +157,20 @@ size_t same_values(unsigned size, const char* at, size_t apart, size_t rows, con
   }
 }
 
+template <unsigned size>
+void copy_values(const char* from, size_t apart, size_t rows, uint8_t* to, size_t to_apart) {
+  for (; rows; --rows, from += apart, to += to_apart) std::memcpy(to, from, size);
+}
+
+void copy_values(unsigned size, const char* from, size_t apart, size_t rows, uint8_t* to, size_t to_apart) {
+  switch (size) {
+    case 8: return copy_values<8>(from, apart, rows, to, to_apart);
+    case 4: return copy_values<4>(from, apart, rows, to, to_apart);
+    case 2: return copy_values<2>(from, apart, rows, to, to_apart);
+    default: return copy_values<1>(from, apart, rows, to, to_apart);
+  }
+}
+
 uint64_t sign_extended(uint64_t address) { return static_cast<uint64_t>(static_cast<int64_t>(address << 16) >> 16); }
 
 }  // namespace
@@ -295,12 +309,12 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
 }
 
 // Gives how many rows were added.
-size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const stem_rec* first, size_t size, size_t rows,
+size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const uint32_t* hashes, const stem_rec* first, size_t size, size_t rows,
                              uint32_t& ids) {
   std::array<GroupColumn, kMostGroupSteps> columns;
   const size_t n = steps.size(), apart = size * sizeof(stem_rec);
   size_t shape_at[Model::kMostMisses], shapes = 0;
-  if (!begin_columns(steps, lanes, columns.data()) || !model_.predicts_round(codes, n, shape_at, shapes)) return 0;
+  if (!begin_columns(steps, lanes, columns.data()) || !model_.predicts_round(codes, hashes, n, shape_at, shapes)) return 0;
   for (size_t i = 0; i < n && rows; ++i)
     if (columns[i].does == Does::Read || columns[i].does == Does::Write) rows = group_addresses(steps[i], lanes[i], columns[i], first, apart, rows);
   for (size_t i = 0; i < n && rows; ++i) {
@@ -358,6 +372,12 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     if (rows > 1 && c.stride != moved) miss(n + i, kHitOffset, c.stride), s.stride = c.stride;
     s.offset = c.first + (rows - 1) * c.stride - lanes[i].base;
     if (c.does != Does::Write) continue;
+    const char* from = reinterpret_cast<const char*>(first) + c.at_value;
+    const uint64_t end = c.first + (rows - 1) * c.stride, low = std::min(c.first, end);
+    if (uint8_t* bytes = model_.shadow().known_bytes(low, std::max(c.first, end) + c.size - 1, lanes[i].place)) {
+      copy_values(c.size, from, apart, rows, bytes + (c.first - low), c.stride);
+      continue;
+    }
     uint64_t addr = c.first;
     for (size_t row = 0; row < rows; ++row, addr += c.stride)
       model_.shadow().set(addr & kAddress, c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size), lanes[i].place);
@@ -366,7 +386,7 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     miss(shape_at[k], kHitShape, codes[shape_at[k] % n]);
     put(kShape, codes[shape_at[k] % n]);
   }
-  model_.learn_successor(codes, n, shape_at, shapes);
+  model_.learn_successors(codes, hashes, n, shape_at, shapes);
   size_t item = 0;
   for (size_t k = 0; k < miss_count;) {
     const size_t at = misses[k].item;
@@ -382,18 +402,35 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
   hits_ += static_cast<uint32_t>(rows * n - item);
   events_ += rows * n;
   items_ += static_cast<uint32_t>(rows * n);
-  std::array<uint16_t, kMostGroupSteps> leaves;
+  std::array<const char*, kMostGroupSteps> leaves;
+  std::array<unsigned, kMostGroupSteps> widths;
   size_t leaf_count = 0;
-  for (size_t i = 0; i < n; ++i)
-    if (steps[i].leaf) leaves[leaf_count++] = static_cast<uint16_t>(i);
-  for (size_t row = 0; row < rows && leaf_count; ++row)
-    for (size_t k = 0; k < leaf_count; ++k) {
-      const GroupColumn& c = columns[leaves[k]];
-      model_.add_leaf(8u * c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size));
-    }
+  bool long_ones = true;
+  for (size_t i = 0; i < n; ++i) {
+    if (!steps[i].leaf) continue;
+    leaves[leaf_count] = reinterpret_cast<const char*>(first) + columns[i].at_value;
+    widths[leaf_count++] = 8u * columns[i].size;
+    long_ones &= columns[i].size == 8;
+  }
+  if (long_ones) model_.add_leaves(rows, leaf_count, widths.data(), [&](size_t row, size_t k) { return load_as<uint64_t>(leaves[k] + row * apart); });
+  else
+    model_.add_leaves(rows, leaf_count, widths.data(), [&](size_t row, size_t k) {
+      return load(reinterpret_cast<const stem_rec*>(leaves[k] + row * apart), 0, widths[k] / 8);
+    });
   ids += static_cast<uint32_t>(rows * leaf_count);
   for (size_t back = 3; back > 0; --back) model_.followed_as_predicted(lanes[n - back].code);
   return rows;
+}
+
+// Kept for the groups that came last.
+const uint32_t* Writer::round_hashes(std::span<const GroupStep> steps, const uint32_t* codes) {
+  RoundHashes& kept = round_hashes_[steps[0].key * 0x9e3779b97f4a7c15ull >> 58];
+  const size_t n = steps.size();
+  if (kept.codes.size() == n && std::memcmp(kept.codes.data(), codes, n * sizeof *codes) == 0) return kept.hashes.data();
+  kept.codes.assign(codes, codes + n);
+  kept.hashes.resize(n);
+  Model::round_hashes(codes, n, kept.hashes.data());
+  return kept.hashes.data();
 }
 
 Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId thread, const stem_rec* first, size_t available, size_t size) {
@@ -413,10 +450,11 @@ Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId 
   size_t rows = 1;  // how many there are
   for (; (rows + 1) * size <= available && ((first[rows * size].head ^ first->head) & kSame) == 0; ++rows)
     __builtin_prefetch(first + (rows + 16) * size);  // they come from another processor's cache
+  const uint32_t* hashes = rows > 1 && n > 2 ? round_hashes(steps, codes.data()) : nullptr;
   while (done.rows < rows) {
     const size_t room = (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n, more = std::min(rows - done.rows, room);
-    if (more > 1 && n > 2) {
-      const size_t did = group_columns(steps, lanes.data(), codes.data(), first + done.rows * size, size, more, done.ids);
+    if (more > 1 && hashes) {
+      const size_t did = group_columns(steps, lanes.data(), codes.data(), hashes, first + done.rows * size, size, more, done.ids);
       done.rows += did;
       if (did) continue;
     }
