@@ -148,7 +148,7 @@ void bin_group_cut(struct bin_thread* t, uint64_t pc, int (*can)(uint64_t addr, 
                    uint64_t* addr) {
   const struct bin_group* g = open_group();
   static char record[256 * sizeof(struct stem_rec)];
-  if (!g || !bin.on) return;
+  if (!g) return;
   uint32_t mark = 0;
   while (mark < g->marks && g->mark[mark].pc != (uint32_t)pc) mark++;
   if (mark == g->marks) return;

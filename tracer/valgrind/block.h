@@ -80,6 +80,8 @@ IRExpr* stem_binop(struct block* b, IROp op, IRExpr* x, IRExpr* y);
 IRExpr* stem_number(ULong n);
 
 /* --- groups.c --- */
+void stem_note_reads(Addr entry, const IRSB* in); /* of the slow translation */
+Bool stem_has_all_reads(Addr entry, const IRSB* in);
 void stem_plan_action(struct block* b, const struct action* a);
 void stem_plan_groups(struct block* b); /* after PLAN */
 Bool stem_is_fast(struct block* b);     /* the next action, which this counts */

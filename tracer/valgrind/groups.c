@@ -16,17 +16,62 @@ extern VexControl vex_control; /* VEX's own copy */
 struct bin* stem_base = &bin; /* loaded by translated code, so that what lies in it is a short distance away */
 Bool stem_groups;
 
-/* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c): the slow translations keep
- * all registers. It takes twice the time. */
+/* --- two translations of a block
+ * ----------------------------------------------------------------------------------------------------------
+ *
+ * Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c): the slow
+ * translations keep all registers, which takes twice the time. It also keeps reads whose result nobody uses, which are
+ * events all the same. So the slow translation is made first, and a block has a fast one only if that reads as often. */
+
+static struct reads {
+  Addr entry;
+  ULong count;
+} * reads_of; /* found by hashing; never more than half full */
+static UInt reads_known;
+#define READS_ROOM (1u << 19)
+
+static struct reads* find_reads(Addr entry) {
+  if (!reads_of) reads_of = stem_host_pages(READS_ROOM * sizeof *reads_of);
+  UInt i = (UInt)((entry * 0x9e3779b97f4a7c15ull) >> 45);
+  while (reads_of[i].entry && reads_of[i].entry != entry) i = (i + 1) % READS_ROOM;
+  return &reads_of[i];
+}
+
+static ULong count_reads(const IRSB* in) {
+  ULong count = 0;
+  for (Int i = 0; i < in->stmts_used; i++) {
+    const IRStmt* st = in->stmts[i];
+    count += st->tag == Ist_LoadG || (st->tag == Ist_WrTmp && st->Ist.WrTmp.data->tag == Iex_Load);
+  }
+  return count;
+}
+
+void stem_note_reads(Addr entry, const IRSB* in) {
+  struct reads* r = find_reads(entry);
+  if (!r->entry && reads_known == READS_ROOM / 2) return;
+  if (!r->entry) reads_known++;
+  *r = (struct reads){entry, count_reads(in)};
+}
+
+Bool stem_has_all_reads(Addr entry, const IRSB* in) {
+  const struct reads* r = find_reads(entry);
+  return r->entry && r->count == count_reads(in);
+}
+
+/* Called when a translation begins, before anything else is done for it. */
 Addr __real_vgPlain_redir_do_lookup(Addr orig, Bool* is_wrap);
 Addr __wrap_vgPlain_redir_do_lookup(Addr orig, Bool* is_wrap);
 Addr __wrap_vgPlain_redir_do_lookup(Addr orig, Bool* is_wrap) {
   Bool slow = (orig & STEM_SLOW) != 0;
-  if (is_wrap && stem_groups)
-    vex_control.iropt_register_updates_default = slow ? VexRegUpdAllregsAtEachInsn : VexRegUpdUnwindregsAtMemAccess;
-  if (!slow) return __real_vgPlain_redir_do_lookup(orig, is_wrap);
-  if (is_wrap) *is_wrap = False;
-  return orig & ~STEM_SLOW;
+  Addr to = slow ? orig & ~STEM_SLOW : __real_vgPlain_redir_do_lookup(orig, is_wrap);
+  if (!is_wrap || !stem_groups) return to; /* not a translation */
+  if (slow) {
+    *is_wrap = False;
+  } else if (to == orig && stem_is_seen(orig) && !VG_(search_transtab)(NULL, NULL, NULL, orig | STEM_SLOW, False)) {
+    VG_(translate)(VG_(get_running_tid)(), orig | STEM_SLOW, False, 0, 0, True);
+  }
+  vex_control.iropt_register_updates_default = slow ? VexRegUpdAllregsAtEachInsn : VexRegUpdUnwindregsAtMemAccess;
+  return to;
 }
 
 /* --- which groups a block has

@@ -139,6 +139,11 @@ struct module* stem_module_at(Addr pc) {
   return last = m;
 }
 
+Bool stem_is_seen(Addr pc) {
+  struct module* m = stem_module_at(pc);
+  return m && m->seen;
+}
+
 uint64_t stem_host_key(uint64_t site) {
   struct module* m = site ? stem_module_at(site) : NULL;
   return m ? stem_code_key(m->path, site - m->bias) : 0;

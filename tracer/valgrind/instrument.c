@@ -536,14 +536,9 @@ static void go_to(struct block* b, Addr entry) {
   b->out->jumpkind = Ijk_Boring;
 }
 
-static Bool is_seen(Addr pc) {
-  struct module* m = stem_module_at(pc);
-  return m && m->seen;
-}
-
 static Bool any_seen(IRSB* in) {
   for (Int i = 0; i < in->stmts_used; i++)
-    if (in->stmts[i]->tag == Ist_IMark && is_seen(in->stmts[i]->Ist.IMark.addr)) return True;
+    if (in->stmts[i]->tag == Ist_IMark && stem_is_seen(in->stmts[i]->Ist.IMark.addr)) return True;
   return False;
 }
 
@@ -557,9 +552,12 @@ IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout
   b.escaped = VG_(malloc)("stem.escaped", temps);
   b.place = VG_(malloc)("stem.place", temps * sizeof *b.place);
   Addr entry = closure->nraddr & ~STEM_SLOW;
-  b.startup = is_seen(entry) && is_startup(stem_module_at(entry), entry);
+  b.startup = stem_is_seen(entry) && is_startup(stem_module_at(entry), entry);
+  if (closure->nraddr != entry) stem_note_reads(entry, in);
   if (!stem_groups || closure->nraddr != entry || !any_seen(in)) {
     go_through(&b, SLOW, entry);
+  } else if (!stem_has_all_reads(entry, in)) {
+    go_to(&b, entry);
   } else {
     go_through(&b, PLAN, entry);
     if (b.escapes) {

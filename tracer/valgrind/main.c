@@ -288,7 +288,7 @@ static void record_end(struct bin_thread* t) {
 /* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows
  * the signal. */
 static void finish(Int code) {
-  if (bin.on && bin.holder && bin.holder->host > 0) end_group(bin.holder);
+  if (bin.holder && bin.holder->host > 0) end_group(bin.holder);
   if (bin.holder) record_end(bin.holder);
   bin.on = 0;
   bin_close(1);

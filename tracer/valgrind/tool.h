@@ -34,6 +34,9 @@ typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding
 extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
 extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
 extern Bool VG_(in_generated_code);
+extern Bool VG_(translate)(ThreadId tid, Addr orig_addr, Bool debugging_translation, Int debugging_verbosity, ULong bbs_done,
+                           Bool allow_redirection);
+extern Bool VG_(search_transtab)(Addr* host, UInt* sector, UInt* entry, Addr guest, Bool keep);
 extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32),
     VG_(stats__n_xIndir_hits3_32), VG_(stats__n_xIndir_misses_32);
 extern Bool VG_(is_exiting)(ThreadId tid);
@@ -55,6 +58,7 @@ struct module {
 Bool stem_is_dying(const struct bin_thread* self, ThreadId tid);
 void stem_host_thread_gone(void);                        /* called by a thread that ends */
 struct module* stem_module_at(Addr pc);                  /* NULL: none */
+Bool stem_is_seen(Addr pc);                              /* its accesses are recorded */
 Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
 Addr stem_site_of(ThreadId tid, Addr return_address);    /* the call in code that is recorded, or 0 */
 Bool stem_readable(Addr addr, SizeT size);
