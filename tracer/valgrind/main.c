@@ -64,9 +64,22 @@ static void first_instruction(ThreadId tid) {
   bin_start(t);
 }
 
+static int can_access(uint64_t addr, unsigned size, int write) {
+  return write ? stem_writable(addr, size) : stem_readable(addr, size);
+}
+
+/* An instruction has faulted: what its block did before. */
+static void end_group(struct bin_thread* t) {
+  Addr pc = VG_(get_IP)((ThreadId)t->host);
+  uint64_t addr = 0;
+  bin_group_cut(t, pc, can_access, &addr);
+  if (addr) stem_faulting = (struct stem_fault){addr, pc};
+}
+
 static void thread_ends(ThreadId tid) {
   stem_host_thread_gone();
   struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (t && t == bin.holder) end_group(t);
   if (!t || !bin.on) return;
   if (stem_is_dying(t, tid) || (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE)) return;
   uint64_t head = 0, size = 0;
@@ -251,18 +264,6 @@ static void after_options(void) {
 
 /* Which signal ends the program Valgrind does not tell. We know it when the thread sent it to itself (abort), or cannot
  * access what it was about to; else the trace says nothing, and the launcher knows. */
-static int can_access(uint64_t addr, unsigned size, int write) {
-  return write ? stem_writable(addr, size) : stem_readable(addr, size);
-}
-
-/* An instruction has faulted: what its block did before. */
-static void end_group(struct bin_thread* t) {
-  Addr pc = VG_(get_IP)((ThreadId)t->host);
-  uint64_t addr = 0;
-  bin_group_cut(t, pc, can_access, &addr);
-  if (addr) stem_faulting = (struct stem_fault){addr, pc};
-}
-
 static void signalled(ThreadId tid, Int signal, Bool alternate) {
   struct bin_thread* t = bin.holder;
   if (bin.on && t && t->host == (Int)tid) end_group(t);
