@@ -1,5 +1,5 @@
-// One step of a group of records (trace/raw.h, stem_group) as the writer needs it: what is the same each time, and where in the
-// group's record the rest stands.
+// One step of a group of records (trace/raw.h, stem_group) as the writer needs it: what is the same each time, and
+// where in the group's record the rest stands.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct GroupStep {
   uint8_t pinned = 0xff;  // Pin: the step of its read, if that is of the same group
   uint16_t at_addr = 0;   // where the address is, 0: nowhere
   uint16_t at_value = 0;  // 0: nowhere
-  uint32_t expr = 0;      // how many ids before the next one its expression is, 0: it has none; Opaque: its first operand
-  uint32_t other = 0;     // Opaque: its second operand
-  uint64_t addr = 0;      // added to the address
-  uint64_t key = 0;       // as Writer::can_repeat() has it
+  uint32_t expr = 0;   // how many ids before the next one its expression is, 0: it has none; Opaque: its first operand
+  uint32_t other = 0;  // Opaque: its second operand
+  uint64_t addr = 0;   // added to the address
+  uint64_t key = 0;    // as Writer::can_repeat() has it
 };
 
 }  // namespace stem::trace

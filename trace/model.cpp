@@ -78,14 +78,22 @@ size_t rows_as(const Model::Numbers* from, Model::Numbers wanted, size_t rows) {
 template <typename Number, typename Bits>
 size_t rows_by(unsigned formula, const Model::Numbers* from, Model::Numbers wanted, size_t rows) {
   switch (formula) {
-    case kAdd: return rows_as<Number, Bits, kAdd>(from, wanted, rows);
-    case kSub: return rows_as<Number, Bits, kSub>(from, wanted, rows);
-    case kMul: return rows_as<Number, Bits, kMul>(from, wanted, rows);
-    case kDiv: return rows_as<Number, Bits, kDiv>(from, wanted, rows);
-    case kAddMul: return rows_as<Number, Bits, kAddMul>(from, wanted, rows);
-    case kSubMul: return rows_as<Number, Bits, kSubMul>(from, wanted, rows);
-    case kMulSub: return rows_as<Number, Bits, kMulSub>(from, wanted, rows);
-    default: return 0;
+    case kAdd:
+      return rows_as<Number, Bits, kAdd>(from, wanted, rows);
+    case kSub:
+      return rows_as<Number, Bits, kSub>(from, wanted, rows);
+    case kMul:
+      return rows_as<Number, Bits, kMul>(from, wanted, rows);
+    case kDiv:
+      return rows_as<Number, Bits, kDiv>(from, wanted, rows);
+    case kAddMul:
+      return rows_as<Number, Bits, kAddMul>(from, wanted, rows);
+    case kSubMul:
+      return rows_as<Number, Bits, kSubMul>(from, wanted, rows);
+    case kMulSub:
+      return rows_as<Number, Bits, kMulSub>(from, wanted, rows);
+    default:
+      return 0;
   }
 }
 

@@ -1,8 +1,9 @@
 // Writer::repeat_groups: the events of a stretch of code that runs over and over, straight from its recorder's groups.
 //
-// The same as repeat() for each event, and the same file byte by byte; what is the same for every run of the stretch is looked up once
-// for all those that follow one another: the last event of each shape, its state in the model, the page of memory. From the second run
-// on the shapes are known to be predicted, if they are, so nothing is done about them until the end.
+// The same as repeat() for each event, and the same file byte by byte; what is the same for every run of the stretch is
+// looked up once for all those that follow one another: the last event of each shape, its state in the model, the page
+// of memory. From the second run on the shapes are known to be predicted, if they are, so nothing is done about them
+// until the end.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,11 +26,16 @@ uint64_t load_as(const char* from) {
 inline uint64_t load(const stem_rec* r, unsigned at, unsigned size) {
   const char* from = reinterpret_cast<const char*>(r) + at;
   switch (size) {
-    case 8: return load_as<uint64_t>(from);
-    case 4: return load_as<uint32_t>(from);
-    case 2: return load_as<uint16_t>(from);
-    case 1: return load_as<uint8_t>(from);
-    default: return 0;  // there are no others
+    case 8:
+      return load_as<uint64_t>(from);
+    case 4:
+      return load_as<uint32_t>(from);
+    case 2:
+      return load_as<uint16_t>(from);
+    case 1:
+      return load_as<uint8_t>(from);
+    default:
+      return 0;  // there are no others
   }
 }
 
@@ -54,7 +60,8 @@ size_t Writer::group_row(std::span<const GroupStep> steps, GroupLane* lanes, con
     const ExprId next = model_.next_expr();
     if (step.does == Does::Opaque) {
       const uint64_t value = step.at_value ? load(r, step.at_value, step.size) : 0;
-      add_expr(Op::Opaque, step.width, step.expr ? next - step.expr : 0, step.other ? next - step.other : 0, 0, value & width_mask(step.width));
+      add_expr(Op::Opaque, step.width, step.expr ? next - step.expr : 0, step.other ? next - step.other : 0, 0,
+               value & width_mask(step.width));
       ++ids;
       continue;
     }
@@ -109,29 +116,33 @@ size_t Writer::group_row(std::span<const GroupStep> steps, GroupLane* lanes, con
       model_.add_leaf(8u * step.size, value);
       ++ids;
     }
-    if (predicted_shape) model_.followed_as_predicted(lane.code);
-    else model_.followed_by(lane.code);
+    if (predicted_shape)
+      model_.followed_as_predicted(lane.code);
+    else
+      model_.followed_by(lane.code);
     ++events_;
     item_done();
   }
   return steps.size();
 }
 
-// --- many runs through a group --------------------------------------------------------------------------------------------------
+// --- many runs through a group
+// --------------------------------------------------------------------------------------------------
 //
-// Where all shapes are predicted and no two steps share a state, the steps can be looked at one by one, each over all runs (rows) at
-// once. Addresses advance by a stride, after the first row perhaps by another one; values that were read are those of memory, values
-// written follow the formula; a pin has the value of its read, which is a leaf of the same row. If a row fails at any step, the rows
-// before it are taken. Nothing is changed before that is known: what is read after it was written in the same row (or, where the
-// address stays, in the row before) is compared with what the recorder says was written. Any other overlap is left to group_row().
+// Where all shapes are predicted and no two steps share a state, the steps can be looked at one by one, each over all
+// runs (rows) at once. Addresses advance by a stride, after the first row perhaps by another one; values that were read
+// are those of memory, values written follow the formula; a pin has the value of its read, which is a leaf of the same
+// row. If a row fails at any step, the rows before it are taken. Nothing is changed before that is known: what is read
+// after it was written in the same row (or, where the address stays, in the row before) is compared with what the
+// recorder says was written. Any other overlap is left to group_row().
 
 struct Writer::GroupColumn {
   Does does;
   uint8_t size;
   uint8_t formula;
   uint16_t at_value;
-  uint16_t source[3];  // steps of the same row, or kElsewhere
-  uint64_t given[3];   // values of sources that are elsewhere
+  uint16_t source[3];      // steps of the same row, or kElsewhere
+  uint64_t given[3];       // values of sources that are elsewhere
   uint64_t first, stride;  // addresses
 };
 
@@ -150,10 +161,14 @@ size_t same_values(const char* at, size_t apart, size_t rows, const char* other,
 
 size_t same_values(unsigned size, const char* at, size_t apart, size_t rows, const char* other, size_t other_apart) {
   switch (size) {
-    case 8: return same_values<uint64_t>(at, apart, rows, other, other_apart);
-    case 4: return same_values<uint32_t>(at, apart, rows, other, other_apart);
-    case 2: return same_values<uint16_t>(at, apart, rows, other, other_apart);
-    default: return same_values<uint8_t>(at, apart, rows, other, other_apart);
+    case 8:
+      return same_values<uint64_t>(at, apart, rows, other, other_apart);
+    case 4:
+      return same_values<uint32_t>(at, apart, rows, other, other_apart);
+    case 2:
+      return same_values<uint16_t>(at, apart, rows, other, other_apart);
+    default:
+      return same_values<uint8_t>(at, apart, rows, other, other_apart);
   }
 }
 
@@ -164,10 +179,14 @@ void copy_values(const char* from, size_t apart, size_t rows, uint8_t* to, size_
 
 void copy_values(unsigned size, const char* from, size_t apart, size_t rows, uint8_t* to, size_t to_apart) {
   switch (size) {
-    case 8: return copy_values<8>(from, apart, rows, to, to_apart);
-    case 4: return copy_values<4>(from, apart, rows, to, to_apart);
-    case 2: return copy_values<2>(from, apart, rows, to, to_apart);
-    default: return copy_values<1>(from, apart, rows, to, to_apart);
+    case 8:
+      return copy_values<8>(from, apart, rows, to, to_apart);
+    case 4:
+      return copy_values<4>(from, apart, rows, to, to_apart);
+    case 2:
+      return copy_values<2>(from, apart, rows, to, to_apart);
+    default:
+      return copy_values<1>(from, apart, rows, to, to_apart);
   }
 }
 
@@ -175,14 +194,15 @@ uint64_t sign_extended(uint64_t address) { return static_cast<uint64_t>(static_c
 
 }  // namespace
 
-// Of the addresses of two steps: none of one is one of the other, or each row has the same one in both and no two rows have one
-// in common, unless all have the same.
+// Of the addresses of two steps: none of one is one of the other, or each row has the same one in both and no two rows
+// have one in common, unless all have the same.
 enum class Writer::Overlap { None, Rows, Other };
 
 Writer::Overlap Writer::overlap_of(const GroupColumn& a, const GroupColumn& b, size_t rows) {
-  const auto distance = static_cast<int64_t>(sign_extended(a.first - b.first)), a_last = static_cast<int64_t>((rows - 1) * a.stride),
-             b_last = static_cast<int64_t>((rows - 1) * b.stride);
-  const int64_t low = std::min<int64_t>(0, b_last) - std::max<int64_t>(0, a_last), high = std::max<int64_t>(0, b_last) - std::min<int64_t>(0, a_last);
+  const auto distance = static_cast<int64_t>(sign_extended(a.first - b.first)),
+             a_last = static_cast<int64_t>((rows - 1) * a.stride), b_last = static_cast<int64_t>((rows - 1) * b.stride);
+  const int64_t low = std::min<int64_t>(0, b_last) - std::max<int64_t>(0, a_last),
+                high = std::max<int64_t>(0, b_last) - std::min<int64_t>(0, a_last);
   if (distance + a.size <= low || distance >= high + b.size) return Overlap::None;
   if (distance != 0 || a.stride != b.stride || a.size != b.size) return Overlap::Other;
   const uint64_t step = static_cast<int64_t>(a.stride) < 0 ? 0 - a.stride : a.stride;
@@ -226,7 +246,8 @@ bool Writer::begin_columns(std::span<const GroupStep> steps, const GroupLane* la
 }
 
 // Addresses: how many rows are in the lane and on the way.
-size_t Writer::group_addresses(const GroupStep& step, const GroupLane& lane, GroupColumn& c, const stem_rec* first, size_t apart, size_t rows) {
+size_t Writer::group_addresses(const GroupStep& step, const GroupLane& lane, GroupColumn& c, const stem_rec* first,
+                               size_t apart, size_t rows) {
   const char* at = reinterpret_cast<const char*>(first) + step.at_addr;
   c.first = (step.addr + (step.at_addr ? load_as<uint64_t>(at) : 0)) & kAddress;
   c.stride = 0;
@@ -244,8 +265,8 @@ size_t Writer::group_addresses(const GroupStep& step, const GroupLane& lane, Gro
 }
 
 // Values that were read.
-size_t Writer::group_reads(std::span<const GroupStep> steps, const GroupColumn* columns, size_t i, GroupLane& lane, const stem_rec* first, size_t apart,
-                           size_t rows) {
+size_t Writer::group_reads(std::span<const GroupStep> steps, const GroupColumn* columns, size_t i, GroupLane& lane,
+                           const stem_rec* first, size_t apart, size_t rows) {
   const GroupColumn& c = columns[i];
   const char* at = reinterpret_cast<const char*>(first) + c.at_value;
   const char* written = nullptr;  // by a step before it, or after it in the row before
@@ -256,8 +277,10 @@ size_t Writer::group_reads(std::span<const GroupStep> steps, const GroupColumn* 
     if (overlap == Overlap::None) continue;
     if (overlap == Overlap::Other) return 0;
     const char* its = reinterpret_cast<const char*>(first) + columns[k].at_value;
-    if (k < i) written = its, before = false;
-    else if (c.stride == 0 && (!written || before)) written = its, before = true;
+    if (k < i)
+      written = its, before = false;
+    else if (c.stride == 0 && (!written || before))
+      written = its, before = true;
   }
   if (written && !before) return same_values(c.size, at, apart, rows, written, apart);
   if (!written && c.stride && rows > 1) {
@@ -272,13 +295,16 @@ size_t Writer::group_reads(std::span<const GroupStep> steps, const GroupColumn* 
   uint64_t addr = c.first;
   for (; row < rows; ++row) {
     addr += c.stride;
-    if (!model_.shadow().holds(addr & kAddress, c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size), lane.place)) break;
+    if (!model_.shadow().holds(addr & kAddress, c.size,
+                               load(first, static_cast<unsigned>(c.at_value + row * apart), c.size), lane.place))
+      break;
   }
   return row;
 }
 
 // Values that were written: how many rows are as predicted.
-size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::State& s, const stem_rec* first, size_t apart, size_t rows) {
+size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::State& s, const stem_rec* first,
+                            size_t apart, size_t rows) {
   const GroupColumn& c = columns[i];
   uint64_t value = s.value;
   const uint64_t stride = s.value_stride;
@@ -291,7 +317,9 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
                           : Model::Numbers{reinterpret_cast<const char*>(first) + columns[c.source[k]].at_value, apart};
       numbers &= elsewhere || columns[c.source[k]].size >= c.size;
     }
-    if (numbers) return Model::calculate_rows(c.formula, c.size, from, {reinterpret_cast<const char*>(first) + c.at_value, apart}, rows);
+    if (numbers)
+      return Model::calculate_rows(c.formula, c.size, from, {reinterpret_cast<const char*>(first) + c.at_value, apart},
+                                   rows);
   }
   for (size_t row = 0; row < rows; ++row) {
     const auto by = static_cast<unsigned>(row * apart);
@@ -299,7 +327,9 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
     uint64_t from[3], predicted = value + stride;
     if (c.formula) {
       for (int k = 0; k < 3; ++k)
-        from[k] = c.source[k] == kElsewhere ? c.given[k] : load(first, columns[c.source[k]].at_value + by, columns[c.source[k]].size);
+        from[k] = c.source[k] == kElsewhere
+                      ? c.given[k]
+                      : load(first, columns[c.source[k]].at_value + by, columns[c.source[k]].size);
       if (!Model::calculate(c.formula, c.size, from, predicted)) return row;
     }
     if (actual != predicted) return row;
@@ -309,17 +339,21 @@ size_t Writer::group_writes(const GroupColumn* columns, size_t i, const Model::S
 }
 
 // Gives how many rows were added.
-size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes, const uint32_t* hashes, const stem_rec* first, size_t size, size_t rows,
-                             uint32_t& ids) {
+size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes, const uint32_t* codes,
+                             const uint32_t* hashes, const stem_rec* first, size_t size, size_t rows, uint32_t& ids) {
   std::array<GroupColumn, kMostGroupSteps> columns;
   const size_t n = steps.size(), apart = size * sizeof(stem_rec);
   size_t shape_at[Model::kMostMisses], shapes = 0;
-  if (!begin_columns(steps, lanes, columns.data()) || !model_.predicts_round(codes, hashes, n, shape_at, shapes)) return 0;
+  if (!begin_columns(steps, lanes, columns.data()) || !model_.predicts_round(codes, hashes, n, shape_at, shapes))
+    return 0;
   for (size_t i = 0; i < n && rows; ++i)
-    if (columns[i].does == Does::Read || columns[i].does == Does::Write) rows = group_addresses(steps[i], lanes[i], columns[i], first, apart, rows);
+    if (columns[i].does == Does::Read || columns[i].does == Does::Write)
+      rows = group_addresses(steps[i], lanes[i], columns[i], first, apart, rows);
   for (size_t i = 0; i < n && rows; ++i) {
-    if (columns[i].does == Does::Read) rows = group_reads(steps, columns.data(), i, lanes[i], first, apart, rows);
-    else if (columns[i].does == Does::Write) rows = group_writes(columns.data(), i, *lanes[i].state, first, apart, rows);
+    if (columns[i].does == Does::Read)
+      rows = group_reads(steps, columns.data(), i, lanes[i], first, apart, rows);
+    else if (columns[i].does == Does::Write)
+      rows = group_writes(columns.data(), i, *lanes[i].state, first, apart, rows);
     for (size_t k = 0; k < i && rows && columns[i].does == Does::Write; ++k)
       if (columns[k].does == Does::Write && overlap_of(columns[i], columns[k], rows) == Overlap::Other) rows = 0;
   }
@@ -344,8 +378,10 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     for (size_t row = 0; row < rows; ++row) {
       const uint64_t taken = first[row * size].head >> 32 & 0xff;
       if (taken != value + stride) {
-        if (miss_count == misses.size() / 2) rows = row;  // not the first: others are left
-        else miss(row * n + i, kHitValue, taken - value - stride);
+        if (miss_count == misses.size() / 2)
+          rows = row;  // not the first: others are left
+        else
+          miss(row * n + i, kHitValue, taken - value - stride);
       }
       stride = taken - value;
       value = taken;
@@ -363,7 +399,8 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
       continue;
     }
     const uint64_t value = load(first, c.at_value + last, c.size);
-    s.value_stride = value - (rows > 1 ? load(first, static_cast<unsigned>(c.at_value + last - apart), c.size) : s.value);
+    s.value_stride =
+        value - (rows > 1 ? load(first, static_cast<unsigned>(c.at_value + last - apart), c.size) : s.value);
     s.value = value;
     if (c.does == Does::Pin) continue;
     const uint64_t moved = c.first - lanes[i].base - s.offset;
@@ -380,7 +417,8 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     }
     uint64_t addr = c.first;
     for (size_t row = 0; row < rows; ++row, addr += c.stride)
-      model_.shadow().set(addr & kAddress, c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size), lanes[i].place);
+      model_.shadow().set(addr & kAddress, c.size, load(first, static_cast<unsigned>(c.at_value + row * apart), c.size),
+                          lanes[i].place);
   }
   for (size_t k = 0; k < shapes; ++k) {
     miss(shape_at[k], kHitShape, codes[shape_at[k] % n]);
@@ -412,7 +450,9 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
     widths[leaf_count++] = 8u * columns[i].size;
     long_ones &= columns[i].size == 8;
   }
-  if (long_ones) model_.add_leaves(rows, leaf_count, widths.data(), [&](size_t row, size_t k) { return load_as<uint64_t>(leaves[k] + row * apart); });
+  if (long_ones)
+    model_.add_leaves(rows, leaf_count, widths.data(),
+                      [&](size_t row, size_t k) { return load_as<uint64_t>(leaves[k] + row * apart); });
   else
     model_.add_leaves(rows, leaf_count, widths.data(), [&](size_t row, size_t k) {
       return load(reinterpret_cast<const stem_rec*>(leaves[k] + row * apart), 0, widths[k] / 8);
@@ -426,14 +466,16 @@ size_t Writer::group_columns(std::span<const GroupStep> steps, GroupLane* lanes,
 const uint32_t* Writer::round_hashes(std::span<const GroupStep> steps, const uint32_t* codes) {
   RoundHashes& kept = round_hashes_[steps[0].key * 0x9e3779b97f4a7c15ull >> 58];
   const size_t n = steps.size();
-  if (kept.codes.size() == n && std::memcmp(kept.codes.data(), codes, n * sizeof *codes) == 0) return kept.hashes.data();
+  if (kept.codes.size() == n && std::memcmp(kept.codes.data(), codes, n * sizeof *codes) == 0)
+    return kept.hashes.data();
   kept.codes.assign(codes, codes + n);
   kept.hashes.resize(n);
   Model::round_hashes(codes, n, kept.hashes.data());
   return kept.hashes.data();
 }
 
-Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId thread, const stem_rec* first, size_t available, size_t size) {
+Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId thread, const stem_rec* first,
+                                     size_t available, size_t size) {
   constexpr uint64_t kSame = ~(0xffull << 32);  // a head without the branch's outcome
   const size_t n = steps.size();
   Groups done;
@@ -452,9 +494,11 @@ Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId 
     __builtin_prefetch(first + (rows + 16) * size);  // they come from another processor's cache
   const uint32_t* hashes = rows > 1 && n > 2 ? round_hashes(steps, codes.data()) : nullptr;
   while (done.rows < rows) {
-    const size_t room = (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n, more = std::min(rows - done.rows, room);
+    const size_t room = (kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / n,
+                 more = std::min(rows - done.rows, room);
     if (more > 1 && hashes) {
-      const size_t did = group_columns(steps, lanes.data(), codes.data(), hashes, first + done.rows * size, size, more, done.ids);
+      const size_t did =
+          group_columns(steps, lanes.data(), codes.data(), hashes, first + done.rows * size, size, more, done.ids);
       done.rows += did;
       if (did) continue;
     }

@@ -1,4 +1,6 @@
 // Groups against the records that they stand for: the same file, byte by byte.
+#include "tracer/launch/collect/groups.h"
+
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -9,7 +11,6 @@
 
 #include "producer.h"
 #include "trace/reader.h"
-#include "tracer/launch/collect/groups.h"
 #include "tracer/launch/collect/translate.h"
 
 using namespace stem;
@@ -75,7 +76,8 @@ Code make_code(std::mt19937& random, uint32_t number) {
 }
 
 // Its records: as told (values and addresses are numbers of accesses), or with what they were.
-std::vector<stem_rec> records_of(const Code& code, uint32_t next, const std::vector<uint64_t>* addresses, const std::vector<uint64_t>* values, uint64_t taken) {
+std::vector<stem_rec> records_of(const Code& code, uint32_t next, const std::vector<uint64_t>* addresses,
+                                 const std::vector<uint64_t>* values, uint64_t taken) {
   std::vector<stem_rec> out;
   std::vector<std::pair<size_t, uint32_t>> leaves;
   uint32_t site = code.site;
@@ -84,11 +86,13 @@ std::vector<stem_rec> records_of(const Code& code, uint32_t next, const std::vec
     const Access& a = code.accesses[i];
     uint32_t expr = 0;
     if (a.write && !leaves.empty()) {
-      out.push_back({stem_expr_head(STEM_OP_Opaque, 8 * a.size, 8 * a.size, 0), value(i), leaves[0].second, leaves.size() > 1 ? leaves.back().second : 0});
+      out.push_back({stem_expr_head(STEM_OP_Opaque, 8 * a.size, 8 * a.size, 0), value(i), leaves[0].second,
+                     leaves.size() > 1 ? leaves.back().second : 0});
       expr = next++;
     }
     unsigned aux = a.size | (a.write ? 0 : a.leaf ? STEM_AUX_LEAF : STEM_AUX_PINNED);
-    out.push_back({stem_head(a.write ? STEM_KIND_Write : STEM_KIND_Read, aux, addresses ? (*addresses)[i] : i), value(i), expr, site++});
+    out.push_back({stem_head(a.write ? STEM_KIND_Write : STEM_KIND_Read, aux, addresses ? (*addresses)[i] : i),
+                   value(i), expr, site++});
     if (a.leaf) leaves.emplace_back(i, next++);
     if (leaves.size() > 1 && i % 2) {
       for (auto& [read, id] : leaves) out.push_back({stem_head(STEM_KIND_Pin, 0, 0), value(read), id, site});

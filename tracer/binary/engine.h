@@ -69,7 +69,8 @@ struct bin_thread {
   /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of
    * them */
   uint32_t next_id, combined, combined_count, reserved;
-  uint32_t since_branch, unpinned_count; /* since_branch: events since the last branch. Looked at together, as one word */
+  uint32_t since_branch,
+      unpinned_count; /* since_branch: events since the last branch. Looked at together, as one word */
   uint32_t unpinned[BIN_MAX_UNPINNED];
   uint64_t unpinned_value[BIN_MAX_UNPINNED];
   uint32_t flag_reads;                     /* how many of them the processor's flags can depend on */
@@ -97,7 +98,7 @@ struct bin {
    * minus the address. */
   uint64_t private_low, private_span, private_writers;
   uint64_t private_last; /* private_low + private_span - 1 */
-  int on; /* 1 while operations are scheduled and recorded */
+  int on;                /* 1 while operations are scheduled and recorded */
   enum bin_mode mode;
   uint64_t operations;
   int64_t granted;
@@ -284,9 +285,10 @@ int bin_group_clean(void); /* all reads so far are pinned: it may end here */
 void bin_group_mark(struct bin_group* g, uint64_t pc);
 void bin_group_note(struct bin_group* g, struct bin_group_place* p);
 const struct bin_group* bin_group_end(struct bin_group* g, const struct bin_group_place* p); /* 0: too many */
-/* The instruction at pc has faulted: records what the open group, if there is one, did up to it. `can`: whether an access can be
- * made; *addr: what could not be read. */
-void bin_group_cut(struct bin_thread* t, uint64_t pc, int (*can)(uint64_t addr, unsigned size, int write), uint64_t* addr);
+/* The instruction at pc has faulted: records what the open group, if there is one, did up to it. `can`: whether an
+ * access can be made; *addr: what could not be read. */
+void bin_group_cut(struct bin_thread* t, uint64_t pc, int (*can)(uint64_t addr, unsigned size, int write),
+                   uint64_t* addr);
 
 /* --- answers of the outside world (answers.c)
  * ----------------------------------------------------------------------------------- */

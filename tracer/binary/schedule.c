@@ -42,8 +42,8 @@ static void pct_init(void) {
 
 uint64_t bin_now(void) { return stem_host_now() + bin.skipped; }
 
-/* Switches are the rarer the longer a run is, as in the compiled runtime (choose.c there): after 17 million operations one
- * in 18,000 instead of one in 1,000. Only where nobody asked for a mean. */
+/* Switches are the rarer the longer a run is, as in the compiled runtime (choose.c there): after 17 million operations
+ * one in 18,000 instead of one in 1,000. Only where nobody asked for a mean. */
 static uint64_t mean(void) {
   uint64_t more = bin.switch_asked ? 0 : bin.operations >> 10;
   return bin.switch_one_in + (more < 1000000 ? more : 1000000);

@@ -1,6 +1,7 @@
-/* The program's threads run one at a time: on one CPU handing the token on is a context switch, not a message between CPUs (2 us
- * against 25 on a virtual machine). The program does not notice: what it asks and sets about affinity is kept apart, and programs that
- * it starts get back what it had. As tracer/runtime/affinity.c does it, but seen from below, as system calls. */
+/* The program's threads run one at a time: on one CPU handing the token on is a context switch, not a message between
+ * CPUs (2 us against 25 on a virtual machine). The program does not notice: what it asks and sets about affinity is
+ * kept apart, and programs that it starts get back what it had. As tracer/runtime/affinity.c does it, but seen from
+ * below, as system calls. */
 #include <sys/syscall.h>
 
 #include "tracer/valgrind/tool.h"

@@ -4,7 +4,8 @@
 
 #include "tracer/valgrind/tool.h"
 
-/* A block is gone through twice: to see what it does (PLAN), then to translate it. SLOW: every access calls a helper. */
+/* A block is gone through twice: to see what it does (PLAN), then to translate it. SLOW: every access calls a helper.
+ */
 enum pass { PLAN, FAST, SLOW };
 
 enum action_kind {

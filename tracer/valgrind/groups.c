@@ -1,14 +1,14 @@
 /* Blocks that are recorded without calls: a test where the block is entered, then stores.
  *
- * What a block does up to its first peculiar statement is looked through beforehand and made into groups (tracer/binary/group.c), one
- * for each conditional branch. Where the block is entered one test decides about the whole of it: there is room for the records, no
- * switch of threads is due within it, the thread has no unpinned reads, and the part of the frame that it accesses is private. Then
- * each access stores its address, unless that is constant, and its value behind the cursor; accesses of the frame cost nothing, but
- * for a note of who wrote. If any of that is not so the block is left at once for its other translation, in which every access calls a
- * helper (instrument.c).
+ * What a block does up to its first peculiar statement is looked through beforehand and made into groups
+ * (tracer/binary/group.c), one for each conditional branch. Where the block is entered one test decides about the whole
+ * of it: there is room for the records, no switch of threads is due within it, the thread has no unpinned reads, and
+ * the part of the frame that it accesses is private. Then each access stores its address, unless that is constant, and
+ * its value behind the cursor; accesses of the frame cost nothing, but for a note of who wrote. If any of that is not
+ * so the block is left at once for its other translation, in which every access calls a helper (instrument.c).
  *
- * Two translations of one block. Valgrind finds translations by address, so the other one has an address that no code has, and
- * is looked up as if that were redirected to the real one. */
+ * Two translations of one block. Valgrind finds translations by address, so the other one has an address that no code
+ * has, and is looked up as if that were redirected to the real one. */
 #include "tracer/valgrind/block.h"
 
 extern VexControl vex_control; /* VEX's own copy */
@@ -21,12 +21,13 @@ Bool stem_groups;
  *
  * Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c): the slow
  * translations keep all registers, which takes twice the time. It also keeps reads whose result nobody uses, which are
- * events all the same. So the slow translation is made first, and a block has a fast one only if that reads as often. */
+ * events all the same. So the slow translation is made first, and a block has a fast one only if that reads as often.
+ */
 
 static struct reads {
   Addr entry;
   ULong count;
-} * reads_of; /* found by hashing; never more than half full */
+}* reads_of; /* found by hashing; never more than half full */
 static UInt reads_known;
 #define READS_ROOM (1u << 19)
 
@@ -163,7 +164,8 @@ void stem_plan_groups(struct block* b) {
 Bool stem_is_fast(struct block* b) { return b->action++ < b->fast_end && b->pass == FAST; }
 
 /* --- entering a block
- * -------------------------------------------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static IRExpr* distance(struct block* b, IRExpr* base, ULong offset) {
   return stem_binop(b, Iop_Add64, base, stem_number(offset));
@@ -180,9 +182,7 @@ static void store(struct block* b, IRExpr* base, ULong offset, IRExpr* data) {
 static IRExpr* of_bin(struct block* b, ULong offset) { return load(b, Ity_I64, b->base, offset); }
 
 /* All of these must not be negative. */
-static void require(struct block* b, IRExpr** all, IRExpr* e) {
-  *all = *all ? stem_binop(b, Iop_Or64, *all, e) : e;
-}
+static void require(struct block* b, IRExpr** all, IRExpr* e) { *all = *all ? stem_binop(b, Iop_Or64, *all, e) : e; }
 
 static void require_frame(struct block* b, IRExpr** all, UInt base) {
   Long low = 0, high = 0;
@@ -265,7 +265,8 @@ void stem_group_due(struct block* b) {
     IRExpr* runs = of_bin(b, offsetof(struct bin, runs));
     store(b, b->cursor, end, stem_number(0));
     b->visible_done += s->group->access_count;
-    store(b, b->base, offsetof(struct bin, countdown), stem_binop(b, Iop_Sub64, b->countdown, stem_number(b->visible_done)));
+    store(b, b->base, offsetof(struct bin, countdown),
+          stem_binop(b, Iop_Sub64, b->countdown, stem_number(b->visible_done)));
     if (s->group->ids) {
       IRExpr* next = load(b, Ity_I32, runs, offsetof(struct bin_thread, next_id));
       store(b, runs, offsetof(struct bin_thread, next_id),

@@ -32,7 +32,7 @@ static void leave_dying(ThreadId tid, Bool in_code) {
   VG_(acquire_BigLock)(tid, "stem");
   if (killer_in_code < 0) killer_in_code = VG_(in_generated_code);
   bin.on = 0;
-  bin.countdown = 0; /* no groups */
+  bin.countdown = 0;    /* no groups */
   if (!in_code) return; /* the scheduler looks as soon as we return */
   VG_(in_generated_code) = True;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");

@@ -275,7 +275,8 @@ static void record_end(struct bin_thread* t) {
   if (!sent && stem_faulting.site) {
     addr = stem_faulting.addr;
     site = (UInt)stem_faulting.site;
-  } else if (!sent && t->last_event && t->last_event + 1 == bin.cursor && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
+  } else if (!sent && t->last_event && t->last_event + 1 == bin.cursor &&
+             ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
     Addr last = t->last_event->head & 0xffffffffffffull;
     if (stem_writable(last, (t->last_event->head >> 56) & 15)) return;
     addr = last;
@@ -302,8 +303,8 @@ static void before_options(void) {
   VG_(details_copyright_author)("MIT licence; see stem --help");
   VG_(details_bug_reports_to)("the STEM project");
   VG_(details_avg_translation_sizeB)(400);
-  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). Less where groups are
-   * recorded (groups.c). */
+  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). Less
+   * where groups are recorded (groups.c). */
   VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
   VG_(basic_tool_funcs)(after_options, stem_instrument, finish);
   VG_(needs_client_requests)(request);

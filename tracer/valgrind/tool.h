@@ -34,8 +34,8 @@ typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding
 extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
 extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
 extern Bool VG_(in_generated_code);
-extern Bool VG_(translate)(ThreadId tid, Addr orig_addr, Bool debugging_translation, Int debugging_verbosity, ULong bbs_done,
-                           Bool allow_redirection);
+extern Bool VG_(translate)(ThreadId tid, Addr orig_addr, Bool debugging_translation, Int debugging_verbosity,
+                           ULong bbs_done, Bool allow_redirection);
 extern Bool VG_(search_transtab)(Addr* host, UInt* sector, UInt* entry, Addr guest, Bool keep);
 extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32),
     VG_(stats__n_xIndir_hits3_32), VG_(stats__n_xIndir_misses_32);

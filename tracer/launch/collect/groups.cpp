@@ -40,9 +40,13 @@ std::optional<Group> Group::parse(const std::string& bytes) {
     if (!is_access(r) && kind != STEM_KIND_Pin && kind != STEM_KIND_Branch && kind != STEM_RAW_Expr) return {};
     if (r.value > head.accesses && r.value != STEM_GROUP_TAKEN) return {};
     // Each refers to what the group has made before it.
-    if (r.expr > ids || (kind == STEM_RAW_Expr && (r.site > ids || r.head >> 56 != STEM_OP_Opaque || (r.head & 0xff) - 1 >= 64))) return {};
-    if (is_access(r) && (r.value != (r.head & kAddress) + 1 || (r.head >> 56 & 0xf) != g.accesses[r.value - 1].size)) return {};
-    if ((r.value == STEM_GROUP_TAKEN) != (kind == STEM_KIND_Branch) || (kind == STEM_KIND_Pin && (!r.value || !r.expr))) return {};
+    if (r.expr > ids ||
+        (kind == STEM_RAW_Expr && (r.site > ids || r.head >> 56 != STEM_OP_Opaque || (r.head & 0xff) - 1 >= 64)))
+      return {};
+    if (is_access(r) && (r.value != (r.head & kAddress) + 1 || (r.head >> 56 & 0xf) != g.accesses[r.value - 1].size))
+      return {};
+    if ((r.value == STEM_GROUP_TAKEN) != (kind == STEM_KIND_Branch) || (kind == STEM_KIND_Pin && (!r.value || !r.expr)))
+      return {};
     if (kind == STEM_RAW_Expr || (is_access(r) && r.head >> 56 & STEM_AUX_LEAF)) ++ids;
   }
   if (ids != head.ids) return {};
@@ -104,8 +108,10 @@ void Group::expand(const stem_rec* r, uint32_t next_id, std::vector<stem_rec>& o
   out.assign(records.begin(), records.end());
   for (stem_rec& record : out) {
     if (is_access(record)) record.head = (record.head & ~kAddress) | (address(r, record.head & kAddress) & kAddress);
-    if (record.value == STEM_GROUP_TAKEN) record.value = taken(*r);
-    else if (record.value) record.value = value(r, record.value - 1);
+    if (record.value == STEM_GROUP_TAKEN)
+      record.value = taken(*r);
+    else if (record.value)
+      record.value = value(r, record.value - 1);
     if (record.expr) record.expr += next_id - 1;
     if (record.site && (record.head >> 48 & 0xff) == STEM_RAW_Expr) record.site += next_id - 1;
   }

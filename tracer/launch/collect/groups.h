@@ -1,5 +1,5 @@
-// Groups of records (trace/raw.h, stem_group): what a recorder told about them, and how one is turned back into the records that it
-// stands for.
+// Groups of records (trace/raw.h, stem_group): what a recorder told about them, and how one is turned back into the
+// records that it stands for.
 #pragma once
 
 #include <cstdint>

@@ -315,8 +315,10 @@ void Translator::blob_done(Thread& t) {
       writer_.set_meta(meta_);
       return;
     case STEM_BLOB_GROUP:
-      if (auto group = Group::parse(bytes)) groups_.push_back(std::move(*group));
-      else spoil();
+      if (auto group = Group::parse(bytes))
+        groups_.push_back(std::move(*group));
+      else
+        spoil();
       return;
     case STEM_BLOB_ROUND:
       return define_round(bytes);
