@@ -483,6 +483,7 @@ Writer::Groups Writer::repeat_groups(std::span<const GroupStep> steps, ThreadId 
   std::array<GroupLane, kMostGroupSteps> lanes;
   std::array<uint32_t, kMostGroupSteps> codes;
   for (size_t i = 0; i < n; ++i) {
+    codes[i] = 0;
     if (steps[i].does == Does::Opaque) continue;
     const Lane& lane = lanes_[lane_index(steps[i].key, thread)];
     if (lane.raw != steps[i].key || lane.thread != thread || *lane.stamp_at != lane.stamp) return done;

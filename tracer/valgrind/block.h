@@ -69,7 +69,6 @@ struct block {
   Int segment_count, segment;
   UInt member; /* of the segment's group: the next access */
   Bool open;   /* the segment's record has been begun */
-  Bool due;    /* and ends after the present statement */
   UInt visible, visible_done;
   IRExpr *base, *cursor, *countdown, *writers[BASES];
 };
@@ -88,8 +87,8 @@ void stem_plan_groups(struct block* b); /* after PLAN */
 Bool stem_is_fast(struct block* b);     /* the next action, which this counts */
 void stem_enter(struct block* b, Addr slow);
 void stem_frame_access(struct block* b, struct place place, UInt size, Bool write);
-void stem_group_address(struct block* b, IRExpr* addr, UInt size); /* before the access */
-void stem_group_value(struct block* b, IRExpr* value, UInt size);  /* after it, or before a write */
+void stem_group_address(struct block* b, IRExpr* addr);           /* before the access */
+void stem_group_value(struct block* b, IRExpr* value, UInt size); /* after it, or before a write */
 void stem_group_branch(struct block* b, IRExpr* taken);
 void stem_group_due(struct block* b); /* after each statement */
 

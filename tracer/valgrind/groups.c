@@ -280,7 +280,7 @@ void stem_group_due(struct block* b) {
   }
 }
 
-void stem_group_address(struct block* b, IRExpr* addr, UInt size) {
+void stem_group_address(struct block* b, IRExpr* addr) {
   const struct segment* s = open_segment(b);
   const struct bin_group_access* a = &s->group->access[b->member];
   if (a->has_address) store(b, b->cursor, s->start + a->told.at_addr, addr);

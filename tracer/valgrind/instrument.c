@@ -169,7 +169,7 @@ static Bool access(struct block* b, IRExpr* addr, UInt size, IRExpr* data, IRExp
       stem_frame_access(b, b->place[addr->Iex.RdTmp.tmp], size, data != NULL);
       return False;
     }
-    stem_group_address(b, addr, size);
+    stem_group_address(b, addr);
     if (data) stem_group_value(b, data, size);
     return True;
   }
