@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define STEM_RAW_MAGIC 0x5741524d45545321ull /* "!STEMRAW" */
-#define STEM_RAW_VERSION 4u
+#define STEM_RAW_VERSION 5u
 
 /* How the collector is started: environment and descriptors are inherited. STEM_FD names the memfd; STEM_LIFE_FD the read
  * end of a pipe whose write end only the program holds (close-on-exec): end of file means that the program is gone or
@@ -51,6 +51,7 @@ enum {
   STEM_RAW_Exposed,       /* addr: somewhere in an object that was given to code which is not recorded */
   STEM_RAW_Rounds,        /* a loop that only computed: value: how many rounds; expr: id of what the first began with; site: which
                              round (they are numbered from 1, in the order of their blobs). Takes nodes * rounds ids */
+  STEM_RAW_Group,         /* a stretch of code that was run through: see stem_group */
 };
 
 enum {
@@ -95,6 +96,28 @@ struct stem_round {
   struct stem_rec node[];
 };
 
+/* What a stretch of code without a choice records is the same each time but for addresses and values: a recorder of binaries tells
+ * the records once, as a blob, and then of each run through it only what differs. Groups are numbered from 0, in the order of their
+ * blobs. A Group record has the number in bits 0-31 of its address, the outcome of the branch at its end in bits 32-39, and in aux
+ * how many records of the stream it takes, itself included: the rest of it, from its second word on, are addresses and values.
+ *
+ * In the blob, after this head: the accesses, then the records. There an address is the number of an access; a value is 0, or 1 plus
+ * the number of the access whose value it is, or STEM_GROUP_TAKEN; ids of expressions count from 1, the thread's next one. */
+struct stem_group {
+  uint32_t accesses, records, ids;
+  uint32_t size; /* of a Group record, in records */
+};
+struct stem_group_access {
+  uint64_t addr;              /* to which is added what stands in the Group record, */
+  uint16_t at_addr, at_value; /* so many bytes from its beginning. 0: nothing */
+  uint16_t size;
+  uint16_t write;
+};
+#define STEM_GROUP_TAKEN 0x10000u
+static inline uint64_t stem_group_head(uint32_t number, uint32_t size) {
+  return (uint64_t)number | (uint64_t)STEM_RAW_Group << 48 | (uint64_t)size << 56;
+}
+
 enum stem_blob {
   STEM_BLOB_INPUT_NAME,   /* after an Input event, */
   STEM_BLOB_INPUT_BYTES,  /* then this */
@@ -108,6 +131,7 @@ enum stem_blob {
   STEM_BLOB_META,    /* JSON: trace::Meta, at the start of the stream */
   STEM_BLOB_MESSAGE, /* a line for the person at the terminal: deadlock report, divergence; JSON, see tracer/launch */
   STEM_BLOB_ROUND,   /* struct stem_round with its nodes */
+  STEM_BLOB_GROUP,   /* struct stem_group with its accesses and records */
 };
 
 #define STEM_PAGE 4096u

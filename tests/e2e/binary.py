@@ -550,6 +550,97 @@ def passes_through(tools, folder):
     check(checked.returncode == 0, checked.stdout + checked.stderr)
 
 
+GROUPS = r"""#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+struct item { struct item *next; double weight; short kind; char tag; };
+static struct item *list;
+static int table[64], total, turns = 6;
+static double sums[64];
+static float small[16] = {1.5f, 2.5f};
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void note(int *to, int by) { *to += by; }
+static int depth(int n) { int here[4] = {n, n + 1, n + 2, n + 3}; if (n) note(&here[n & 3], depth(n - 1)); return here[0] + here[3]; }
+static void *run(void *p) {
+  long me = (long)p;
+  for (int turn = 0; turn < turns; ++turn) {
+    for (int i = 0; i < 64; ++i) { table[i] += i ^ turn; sums[i] -= sums[(i + 7) & 63] * 0.5 + me; }
+    for (int i = 1; i < 16; ++i) small[i] = small[i - 1] * 1.25f + (float)turn;
+    pthread_mutex_lock(&m);
+    struct item *n = malloc(sizeof *n);
+    n->weight = sums[turn]; n->kind = (short)turn; n->tag = 'a'; n->next = list; list = n;
+    pthread_mutex_unlock(&m);
+    for (struct item *i = list; i; i = i->next) if (i->kind > 2 && i->tag == 'a') total += i->kind;
+    memcpy(&table[32], &table[0], 40);
+    total += depth(turn & 3);
+  }
+  return 0;
+}
+int main(void) {
+  pthread_t t[2];
+  for (long i = 0; i < 2; ++i) pthread_create(&t[i], 0, run, (void *)i);
+  for (int i = 0; i < 2; ++i) pthread_join(t[i], 0);
+  return 0;
+}
+"""
+
+FAULTS = r"""#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static volatile int before, between, after, zero;
+static int *volatile where;
+static sigjmp_buf back;
+static void handler(int s) { siglongjmp(back, s); }
+int main(int argc, char **argv) {
+  const char *what = argv[1];
+  where = mmap(0, 4096, strcmp(what, "write") ? PROT_NONE : PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!strcmp(what, "handled")) {
+    signal(SIGSEGV, handler);
+    if (!sigsetjmp(back, 1)) { before = 1; between = *where; after = 1; }
+    before = 2;
+    return 5;
+  }
+  before = 7;
+  between = before + 1;
+  if (!strcmp(what, "read")) { before = 18; between = before; after = *where; before = 9; }
+  if (!strcmp(what, "write")) { before = 18; between = before; *where = between; before = 9; }
+  if (!strcmp(what, "divide")) { before = 18; between = before; after = between / zero; before = 9; }
+  return after;
+}
+"""
+
+
+def groups(tools, folder):
+    """What is recorded without calls is what is recorded with them, in every detail, however the threads take turns; so it is where an
+    instruction faults in the middle of a block."""
+    tools = tools_of(tools)
+
+    def recorded(program, *arguments, way, options=(), code=0):
+        trace = folder / "way.stemtrace"
+        trace.unlink(missing_ok=True)
+        done = run([*tools.record, "-o", trace, *options, "--", program, *arguments], cwd=folder, env={"STEM_GROUPS": way}, timeout=120)
+        check(done.returncode == code, f"STEM_GROUPS={way} {arguments}: ended with {ended(done.returncode)}, not {ended(code)}\n{done.stderr}")
+        checked = run([tools.stem, "trace", "check", trace])
+        check(checked.returncode == 0, f"check: {checked.stdout}{checked.stderr}")
+        text = run([tools.stem, "trace", "dump", trace]).stdout
+        return "".join(line for line in text.splitlines(True) if not line.startswith("nondet"))
+
+    for flags in ("-O0", "-O1", "-O2"):
+        program = gcc(tools, folder, "g", GROUPS, flags)
+        for options in ((), ("--switch", "20", "--seed", "3"), ("--mode", "random", "--seed", "2"), ("--mode", "pct")):
+            calls, groups = (recorded(program, way=way, options=options) for way in "01")
+            check(calls == groups, f"{flags} {options}: not the same events")
+        trace, _ = record(tools, folder, program)
+        identical(tools, folder, trace)
+    program = gcc(tools, folder, "f", FAULTS, "-O0")
+    for what, number, value in (("read", signal.SIGSEGV, 18), ("write", signal.SIGSEGV, 18), ("divide", signal.SIGFPE, 18), ("handled", 0, 1)):
+        calls, groups = (recorded(program, what, way=way, code=-number if number else 5) for way in "01")
+        check(calls == groups, f"{what}: not the same events:\n{calls}\n{groups}")
+        check(re.search(rf" write .*value={value} .*variable=.* b\w+$", groups, re.M), f"{what}: what came before the fault is not there\n{groups}")
+
+
 def packaged(tools, folder):
     """A multithreaded program of Debian's as it comes, looked up in PATH; its library stays the system's. Names need its -dbgsym."""
     if not shutil.which("pbzip2"):
@@ -600,5 +691,5 @@ def without_semantics(tools, folder):
     check(re.search(r"Valgrind recorder.*3\.19", doctor.stdout), doctor.stdout)
 
 
-sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, names_of_cxx, cxx, shared_library, refusals, fork_and_exec, processes, passes_through, packaged, divergence,
+sys.exit(run_checks([running_example, above_the_stack, one_instruction, names, names_of_cxx, cxx, shared_library, refusals, fork_and_exec, processes, passes_through, groups, packaged, divergence,
                      without_semantics], sys.argv))

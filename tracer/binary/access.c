@@ -20,6 +20,11 @@ void bin_read(struct bin_thread* t, uint64_t addr, unsigned size, uint64_t value
   t->since_branch = 1;
 }
 
+/* Nothing of the run came after it; what a translator tells in between does not count. */
+static int is_last(const struct stem_rec* r) {
+  return r + 1 == bin.cursor || (r + 1 == bin.told_from && bin.told_to == bin.cursor);
+}
+
 void bin_pin_all(struct bin_thread* t, uint64_t site) {
   uint32_t n = t->unpinned_count;
   /* The last one: nothing came after it, so it may as well hold from the start. */
@@ -27,7 +32,7 @@ void bin_pin_all(struct bin_thread* t, uint64_t site) {
     struct stem_rec* r = t->last_read;
     r->head |= (uint64_t)STEM_AUX_PINNED << 56;
     n--;
-    if (t->unpinned[n] + 1 == t->next_id && r + 1 == bin.cursor) {
+    if (t->unpinned[n] + 1 == t->next_id && is_last(r)) {
       r->head &= ~((uint64_t)STEM_AUX_LEAF << 56);
       t->next_id--;
     }

@@ -69,12 +69,13 @@ struct bin_thread {
   uint64_t futex_mutex; /* held between its system call's looking and sleeping, or while it wakes (futex.c) */
   /* expressions: reads that nothing has pinned yet, oldest first; `combined` stands for the first `combined_count` of
    * them */
-  uint32_t next_id, unpinned_count, combined, combined_count;
+  uint32_t next_id, combined, combined_count, reserved;
+  uint32_t since_branch,
+      unpinned_count; /* since_branch: events since the last branch. Looked at together, as one word */
   uint32_t unpinned[BIN_MAX_UNPINNED];
   uint64_t unpinned_value[BIN_MAX_UNPINNED];
   uint32_t flag_reads;                     /* how many of them the processor's flags can depend on */
   struct stem_rec *last_read, *last_event; /* records in the present chunk, or 0 */
-  uint32_t since_branch;                   /* events since the last branch */
   /* its stack (stack.c) */
   uint64_t stack_low, stack_high;
   uint64_t marks[64]; /* what lies above the last one may be known to others */
@@ -92,15 +93,18 @@ struct bin {
   struct stem_rec *cursor, *limit; /* of the present chunk; the collector reads the copy in the mapping */
   int64_t countdown;               /* visible operations left before the scheduler is asked */
   struct bin_thread *holder, *writer;
+  struct bin_thread* runs; /* the last holder; nobody, who has unpinned reads, before there is one */
   /* Of the holder's stack: what is private now (stack.c), so that translated code need not ask. An access of at most
    * eight bytes at an address less than `private_span` above `private_low` is; who made it goes to `private_writers`
    * minus the address. */
   uint64_t private_low, private_span, private_writers;
-  int on; /* 1 while operations are scheduled and recorded */
+  uint64_t private_last; /* private_low + private_span - 1 */
+  int on;                /* 1 while operations are scheduled and recorded */
   enum bin_mode mode;
   uint64_t operations;
   int64_t granted;
   uint64_t random, switch_one_in, wait_order;
+  int switch_asked; /* the user named switch_one_in */
   uint64_t skipped; /* ns that nobody had to wait for: sleeping is the scheduler's choice */
   uint32_t outside, live_count, thread_count;
   struct bin_thread* live[BIN_MAX_THREADS];
@@ -108,6 +112,7 @@ struct bin {
   uint32_t guided_wakes;
   int forked; /* the trace begins in the middle of the program */
   int diverged;
+  struct stem_rec *told_from, *told_to; /* a group was told of between two records of the thread that runs */
 };
 extern struct bin bin;
 
@@ -116,7 +121,7 @@ extern struct bin bin;
 
 void stem_host_block(struct bin_thread* self,
                      uint64_t until); /* gives the lock up until self->go, `until` passed (0: never) or 100 ms */
-void stem_host_wake(struct bin_thread* t);
+void stem_host_wake(struct bin_thread* t, int blocks); /* blocks: the caller calls stem_host_block next */
 void stem_host_exit(int code) __attribute__((noreturn));
 void* stem_host_pages(size_t bytes);         /* zeroed, touched only when used */
 uint64_t stem_host_now(void);                /* CLOCK_MONOTONIC, ns */
@@ -164,6 +169,7 @@ static inline struct stem_rec* bin_append(uint64_t head, uint64_t value, uint32_
   r->value = value;
   r->expr = expr;
   r->site = site;
+  if (r + 1 < bin.limit) r[1].head = 0; /* no group has begun there (group.c) */
   bin.cursor = r + 1;
   __atomic_store_n(&bin_hot->cursor, r + 1, __ATOMIC_RELEASE);
   return r;
@@ -250,6 +256,51 @@ int stem_host_same_function(uint64_t site, uint64_t other);
 
 void bin_written(struct bin_thread* t, uint64_t addr, uint64_t size, uint64_t site,
                  uint64_t sp); /* a system call did it */
+
+/* --- groups (group.c): which records a stretch of code makes, found out before it runs
+ * --------------------------------------------------------------------------------------------------- */
+
+#define BIN_GROUP_ACCESSES 48
+#define BIN_GROUP_RECORDS 192
+#define BIN_GROUP_MARKS 96
+#define BIN_MAX_GROUPS (1u << 20)
+
+struct bin_group_access {
+  struct stem_group_access told;
+  uint32_t site;
+  uint8_t is_free;     /* no earlier read decides its address */
+  uint8_t has_address; /* the address is not constant */
+  uint8_t is_piece;    /* of the access before it */
+};
+struct bin_group {
+  uint32_t number, size; /* size: of its record, in records */
+  uint32_t access_count, records, ids;
+  uint32_t has_branch;
+  void* told; /* what the collector was told of it */
+  uint32_t told_size;
+  uint32_t marks;
+  struct {
+    uint32_t pc, accesses; /* an instruction, and how many accesses come before it */
+  } mark[BIN_GROUP_MARKS];
+  struct bin_group_access access[BIN_GROUP_ACCESSES];
+};
+struct bin_group_place {
+  uint32_t accesses, records, ids, has_branch;
+};
+/* One is made at a time. 0: there is no room for more. */
+void bin_group_begin(struct bin_group* g);
+int bin_group_access(struct bin_group* g, const struct bin_group_access* a);
+int bin_group_branch(struct bin_group* g, uint64_t site, int noted);
+void bin_group_flags(void);
+int bin_group_clean(void); /* all reads so far are pinned: it may end here */
+void bin_group_mark(struct bin_group* g, uint64_t pc);
+void bin_group_note(struct bin_group* g, struct bin_group_place* p);
+const struct bin_group* bin_group_end(struct bin_group* g, const struct bin_group_place* p); /* 0: too many */
+void bin_groups_again(void); /* tells all of them to another collector */
+/* The instruction at pc has faulted: records what the open group, if there is one, did up to it. `can`: whether an
+ * access can be made; *addr: what could not be read. */
+void bin_group_cut(struct bin_thread* t, uint64_t pc, int (*can)(uint64_t addr, unsigned size, int write),
+                   uint64_t* addr);
 
 /* --- answers of the outside world (answers.c)
  * ----------------------------------------------------------------------------------- */

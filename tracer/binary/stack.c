@@ -16,11 +16,12 @@ static int own(struct bin_thread* t, uint64_t addr) { return addr - t->stack_low
 
 void bin_private_changed(void) {
   const struct bin_thread* t = bin.holder;
-  bin.private_span = 0;
+  bin.private_span = bin.private_low = bin.private_last = 0;
   if (!t || !t->writers) return;
   uint64_t high = t->mark_count ? t->marks[t->mark_count - 1] : t->stack_high;
   bin.private_low = t->stack_high - t->writer_bytes + 16;
   if (high > bin.private_low + 7) bin.private_span = high - bin.private_low - 7;
+  bin.private_last = bin.private_low + bin.private_span - 1;
   bin.private_writers = (uint64_t)(uintptr_t)t->writers + t->stack_high;
 }
 

@@ -9,7 +9,8 @@
 #include "tracer/binary/engine.h"
 #include "tracer/runtime/sys.h"
 
-struct bin bin;
+static struct bin_thread nobody = {.unpinned_count = 1};
+struct bin bin = {.runs = &nobody};
 static struct stem_hot nowhere;
 struct stem_hot* bin_hot = &nowhere;
 static struct stem_control* control;
@@ -41,6 +42,7 @@ static void use_scratch(void) {
   __atomic_store_n(&bin_hot->cursor, scratch, __ATOMIC_RELEASE);
   bin.cursor = scratch;
   bin.limit = scratch + STEM_CHUNK_BYTES / sizeof(struct stem_rec);
+  bin.cursor->head = 0;
 }
 
 static uint32_t take_chunk(void) {
@@ -78,6 +80,7 @@ void bin_next_chunk(void) {
   chunk = i;
   bin.cursor = chunk_begin(i);
   bin.limit = chunk_begin(i + 1);
+  bin.cursor->head = 0;
   __atomic_store_n(&bin_hot->cursor, bin.cursor, __ATOMIC_RELEASE);
   __atomic_store_n(&control->chunks[i].state, STEM_CHUNK_FILLING, __ATOMIC_RELEASE);
 }

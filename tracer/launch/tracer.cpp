@@ -101,7 +101,7 @@ Tracer choose_tracer(const std::string& program, const std::string& wanted) {
 std::vector<std::string> tracer_command(Tracer tracer) {
   switch (tracer) {
     case Tracer::Compiled: return {};
-    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000", "--trace-children=yes",
+    case Tracer::Valgrind: return {library_folder() + "/valgrind/valgrind", "--tool=stem", "-q", "--vgdb=no", "--max-threads=2000", "--fair-sched=try", "--trace-children=yes",
                                      std::string("--log-file=%q{" STEM_RECORD_ENV "}/") + kToolLog + "%p"};
     case Tracer::Pin: return {pin_root() + "/pin", "-t", library_folder() + "/pin/stem-pin.so", "--"};
   }

@@ -175,7 +175,7 @@ void stem_host_block(bin_thread* self, uint64_t until) {
   lock();
 }
 
-void stem_host_wake(bin_thread* t) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
+void stem_host_wake(bin_thread* t, int) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
 
 void stem_host_exit(int code) {
   stem_sys4(SYS_exit_group, code, 0, 0, 0);

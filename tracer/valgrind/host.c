@@ -32,6 +32,7 @@ static void leave_dying(ThreadId tid, Bool in_code) {
   VG_(acquire_BigLock)(tid, "stem");
   if (killer_in_code < 0) killer_in_code = VG_(in_generated_code);
   bin.on = 0;
+  bin.countdown = 0;    /* no groups */
   if (!in_code) return; /* the scheduler looks as soon as we return */
   VG_(in_generated_code) = True;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
@@ -52,6 +53,18 @@ Bool stem_is_dying(const struct bin_thread* self, ThreadId tid) {
   return dying;
 }
 
+/* Whoever is woken wants the big lock first: better once it is free. */
+static struct bin_thread* to_wake;
+
+static void wake(struct bin_thread* t) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
+
+void stem_host_wake(struct bin_thread* t, int blocks) {
+  if (blocks)
+    to_wake = t;
+  else
+    wake(t);
+}
+
 void stem_host_block(struct bin_thread* self, uint64_t until) {
   ThreadId tid = VG_(get_running_tid)();
   Bool in_code = VG_(in_generated_code);
@@ -64,7 +77,10 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
   VG_(in_generated_code) = False;
   VG_(stats__n_xIndirs_32) = VG_(stats__n_xIndir_hits1_32) = VG_(stats__n_xIndir_hits2_32) = 0;
   VG_(stats__n_xIndir_hits3_32) = VG_(stats__n_xIndir_misses_32) = 0;
+  struct bin_thread* next = to_wake;
+  to_wake = NULL;
   VG_(release_BigLock)(tid, VgTs_Yielding, "stem");
+  if (next) wake(next);
   stem_sys4(SYS_futex, &self->go, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &ts);
   if (stem_is_dying(self, tid)) {
     leave_dying(tid, in_code);
@@ -77,8 +93,6 @@ void stem_host_block(struct bin_thread* self, uint64_t until) {
 void stem_host_thread_gone(void) {
   if (killer_in_code >= 0) VG_(in_generated_code) = (Bool)killer_in_code;
 }
-
-void stem_host_wake(struct bin_thread* t) { stem_sys4(SYS_futex, &t->go, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0); }
 
 void stem_host_exit(int code) {
   stem_sys4(SYS_exit_group, code, 0, 0, 0);
@@ -129,6 +143,11 @@ void stem_announce_modules(void) {
   for (UInt i = 0; i < module_count; i++)
     if (modules[i].announced)
       bin_module(modules[i].path, modules[i].bias, modules[i].begin, modules[i].end - modules[i].begin);
+}
+
+Bool stem_is_seen(Addr pc) {
+  struct module* m = stem_module_at(pc);
+  return m && m->seen;
 }
 
 uint64_t stem_host_key(uint64_t site) {

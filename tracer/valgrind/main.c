@@ -52,6 +52,7 @@ static Bool recorded; /* else it only runs, because of what it may start */
 static void first_instruction(ThreadId tid) {
   if (!recorded) return;
   if (tid == 1) {
+    stem_pin_cpu();
     settle_guards(VG_(get_SP)(tid));
     stem_write_meta();
     bin_init();
@@ -66,9 +67,22 @@ static void first_instruction(ThreadId tid) {
   bin_start(t);
 }
 
+static int can_access(uint64_t addr, unsigned size, int write) {
+  return write ? stem_writable(addr, size) : stem_readable(addr, size);
+}
+
+/* An instruction has faulted: what its block did before. */
+static void end_group(struct bin_thread* t) {
+  Addr pc = VG_(get_IP)((ThreadId)t->host);
+  uint64_t addr = 0;
+  bin_group_cut(t, pc, can_access, &addr);
+  if (addr) stem_faulting = (struct stem_fault){addr, pc};
+}
+
 static void thread_ends(ThreadId tid) {
   stem_host_thread_gone();
   struct bin_thread* t = bin_thread_by_host((Int)tid);
+  if (t && t == bin.holder) end_group(t);
   if (!t || !bin.on) return;
   if (stem_is_dying(t, tid) || (t->state != BIN_RUNNING && t->state != BIN_OUTSIDE)) return;
   uint64_t head = 0, size = 0;
@@ -103,11 +117,17 @@ static void before_syscall(ThreadId tid, UInt number, UWord* args, UInt count) {
     bin_note("the program became another one by exec");
     bin_finish(BIN_EXITED, 0);
   }
-  if (number == SYS_execve || number == SYS_execveat) return;
+  if (number == SYS_execve || number == SYS_execveat) { /* another program: this trace ends where it is */
+    stem_unpin_cpu();
+    return;
+  }
   if (t && t == bin.holder && bin.live_count > 1 && bin_may_block(number, args[0], args[1])) bin_outside_begin(t);
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, SysRes res) {
+  if ((number == SYS_sched_getaffinity || number == SYS_sched_setaffinity) && !sr_isError(res))
+    stem_affinity_asked(number, args, sr_Res(res));
+  if (number == SYS_execve || number == SYS_execveat) stem_repin_cpu(); /* it failed */
   if (!bin.on) return;
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   /* sigwait() goes on waiting when it was interrupted, which depends on more than the schedule. */
@@ -121,6 +141,7 @@ static void after_syscall(ThreadId tid, UInt number, UWord* args, UInt count, Sy
 static void handler_begins(ThreadId tid, Int number, Bool alternate) {
   struct bin_thread* t = bin_thread_by_host((Int)tid);
   if (!bin.on || !t || t != bin.holder) return;
+  end_group(t);
   bin_pin(t, 0);
   bin_visible(t, STEM_KIND_SignalIn, 0, 0, 0, 0, 0);
   bin_event(t, STEM_KIND_SignalIn, 0, 0, (ULong)number, 0);
@@ -273,18 +294,24 @@ static void memory_protected(Addr a, SizeT size, Bool r, Bool w, Bool x) { stem_
 static void forked(ThreadId tid) {
   Bool alone = bin.on && bin.live_count == 1 && bin.holder && !spawning;
   bin.on = 0;
+  stem_pin_forget();
   bin_forget();
   if (!alone) return;
   bin.forked = 1;
   bin_plan_options_only(); /* the schedule is the parent's */
   stem_launch_again();
   stem_announce_modules();
+  bin_groups_again();
   stem_write_meta();
   bin_again();
   bin.holder->tid = VG_(gettid)();
 }
 
-static void after_options(void) { recorded = stem_launch(); }
+static void after_options(void) {
+  recorded = stem_launch();
+  const char* groups = stem_host_env("STEM_GROUPS");
+  stem_groups = !groups || groups[0] != '0';
+}
 
 static IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,
                         const VexArchInfo* arch, IRType guest, IRType host) {
@@ -299,7 +326,8 @@ static void record_end(struct bin_thread* t) {
   if (!sent && stem_faulting.site) {
     addr = stem_faulting.addr;
     site = (UInt)stem_faulting.site;
-  } else if (!sent && t->last_event && ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
+  } else if (!sent && t->last_event && t->last_event + 1 == bin.cursor &&
+             ((t->last_event->head >> 48) & 0xff) == STEM_KIND_Write) {
     Addr last = t->last_event->head & 0xffffffffffffull;
     if (stem_writable(last, (t->last_event->head >> 56) & 15)) return;
     addr = last;
@@ -313,6 +341,7 @@ static void record_end(struct bin_thread* t) {
 /* Reached when a signal ends the program; exit_group does not come here. The trace ends there, and the launcher knows
  * the signal. */
 static void finish(Int code) {
+  if (bin.holder && bin.holder->host > 0) end_group(bin.holder);
   if (bin.holder) record_end(bin.holder);
   bin.on = 0;
   bin_close(1);
@@ -325,7 +354,8 @@ static void before_options(void) {
   VG_(details_copyright_author)("MIT licence; see stem --help");
   VG_(details_bug_reports_to)("the STEM project");
   VG_(details_avg_translation_sizeB)(400);
-  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). */
+  /* Where an address of the stack gets out the stack pointer must be the present one (tracer/binary/stack.c). Less
+   * where groups are recorded (groups.c). */
   VG_(clo_vex_control).iropt_register_updates_default = VexRegUpdAllregsAtEachInsn;
   VG_(basic_tool_funcs)(after_options, instrument, finish);
   VG_(needs_client_requests)(request);

@@ -1,7 +1,9 @@
 /* The Valgrind tool: who does what.
  *   main.c        Valgrind's callbacks: start, threads, system calls, requests of the preload, the end
  *   host.c        what the engine (tracer/binary) needs of Valgrind: waiting, waking, memory, modules
+ *   affinity.c    all threads on one CPU
  *   instrument.c  which accesses, branches and escapes of stack addresses call the helpers
+ *   groups.c      how most accesses are recorded without a call
  *   helpers.c     the helpers that translated code calls
  *   launch.c      what starting the collector needs of Valgrind */
 #ifndef STEM_TRACER_VALGRIND_TOOL_H
@@ -32,6 +34,9 @@ typedef enum { VgTs_Empty, VgTs_Init, VgTs_Runnable, VgTs_WaitSys, VgTs_Yielding
 extern void VG_(acquire_BigLock)(ThreadId tid, const HChar* who);
 extern void VG_(release_BigLock)(ThreadId tid, ThreadStatus state, const HChar* who);
 extern Bool VG_(in_generated_code);
+extern Bool VG_(translate)(ThreadId tid, Addr orig_addr, Bool debugging_translation, Int debugging_verbosity,
+                           ULong bbs_done, Bool allow_redirection);
+extern Bool VG_(search_transtab)(Addr* host, UInt* sector, UInt* entry, Addr guest, Bool keep);
 extern UInt VG_(stats__n_xIndirs_32), VG_(stats__n_xIndir_hits1_32), VG_(stats__n_xIndir_hits2_32),
     VG_(stats__n_xIndir_hits3_32), VG_(stats__n_xIndir_misses_32);
 extern Bool VG_(is_exiting)(ThreadId tid);
@@ -55,11 +60,19 @@ Bool stem_is_dying(const struct bin_thread* self, ThreadId tid);
 void stem_host_thread_gone(void);                        /* called by a thread that ends */
 struct module* stem_module_at(Addr pc);                  /* NULL: none */
 void stem_announce_modules(void);                        /* to another collector */
+Bool stem_is_seen(Addr pc);                              /* its accesses are recorded */
 Bool stem_is_internal(Addr object, Addr return_address); /* a library locks what is its own */
 Addr stem_site_of(ThreadId tid, Addr return_address);    /* the call in code that is recorded, or 0 */
 Bool stem_readable(Addr addr, SizeT size);
 Bool stem_writable(Addr addr, SizeT size);
 void stem_pages_changed(Addr addr, SizeT size);
+
+/* --- affinity.c --- */
+void stem_pin_cpu(void);
+void stem_unpin_cpu(void);
+void stem_repin_cpu(void);
+void stem_pin_forget(void);
+void stem_affinity_asked(UInt number, const UWord* args, UWord result); /* a system call about it has succeeded */
 
 /* --- launch.c --- */
 Bool stem_launch(void); /* False: this process is not recorded */
@@ -88,6 +101,10 @@ void stem_help_branch(ULong taken, ULong at);
 void stem_help_flags(void); /* what is read from here on has no part in the next branch */
 void stem_help_pin(ULong at);
 void stem_help_escape(Addr value, ULong at);
+
+/* --- groups.c --- */
+#define STEM_SLOW (1ull << 62) /* in the address under which the other translation of a block is kept */
+extern Bool stem_groups;       /* off: everything is recorded by calls */
 
 /* --- instrument.c --- */
 IRSB* stem_instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout, const VexGuestExtents* vge,

@@ -190,6 +190,10 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
   for (const stem_rec* r = begin; r != end && !broken_; ++r) {
     const Thread& t = *thread_;
     const unsigned kind = kind_of(*r);
+    if (kind == STEM_RAW_Group && t.blob_left == 0) {
+      r += groups(r, end) - 1;
+      continue;
+    }
     if (t.blob_left == 0 && t.wait == Wait::None) {
       if (kind == STEM_KIND_Read || kind == STEM_KIND_Lock) {
         if (const size_t used = along_path(r, end)) {
@@ -206,6 +210,27 @@ void Translator::records(const stem_rec* begin, const stem_rec* end) {
     record(*r);
   }
   learning_ = nullptr;
+}
+
+// Groups, one after the other, are written as the records that they stand for, many at once: loops among them are seen then.
+size_t Translator::groups(const stem_rec* begin, const stem_rec* end) {
+  constexpr size_t kMost = 16384;
+  const stem_rec* r = begin;
+  uint32_t next = thread_->ids.next();
+  expanded_.clear();
+  while (r != end && kind_of(*r) == STEM_RAW_Group && expanded_.size() < kMost) {
+    const uint32_t number = Group::number(*r), size = Group::size_of(*r);
+    if (number >= groups_.size() || size != groups_[number].size || size > static_cast<size_t>(end - r)) {
+      spoil();
+      break;
+    }
+    groups_[number].expand(r, next, expanded_);
+    next += groups_[number].ids;
+    r += size;
+  }
+  if (r == begin) return 1;
+  records(expanded_.data(), expanded_.data() + expanded_.size());  // among which there are no groups
+  return static_cast<size_t>(r - begin);
 }
 
 void Translator::record(const stem_rec& r) {

@@ -17,6 +17,7 @@
 
 #include "trace/raw.h"
 #include "trace/writer.h"
+#include "tracer/launch/collect/groups.h"
 #include "tracer/launch/collect/modules.h"
 #include "tracer/launch/collect/objects.h"
 
@@ -73,6 +74,7 @@ class Translator {
   void expression(const stem_rec& r);
   void rounds(const stem_rec& r);
   void define_round(const std::string& bytes);
+  size_t groups(const stem_rec* begin, const stem_rec* end);  // gives how many records they take
   void blob_part(const stem_rec& r);
   void blob_done(Thread& t);
   void complete_pending();
@@ -124,6 +126,8 @@ class Translator {
   std::unordered_map<uint64_t, std::string> functions_;        // by return address
   trace::Constants constants_;
   std::vector<uint32_t> rounds_;  // the recorder's loops that only compute, as the writer numbers them
+  std::vector<Group> groups_;
+  std::vector<stem_rec> expanded_;
   std::vector<trace::Path> loops_ = std::vector<trace::Path>(256);
   trace::Path* learning_ = nullptr;
   size_t learn_left_ = 0;

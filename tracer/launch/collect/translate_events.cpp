@@ -327,6 +327,10 @@ void Translator::blob_done(Thread& t) {
       leafless_ = meta_.recorder == "compiled" && !meta_.semantics;
       writer_.set_meta(meta_);
       return;
+    case STEM_BLOB_GROUP:
+      if (auto group = Group::parse(bytes)) groups_.push_back(std::move(*group));
+      else spoil();
+      return;
     case STEM_BLOB_ROUND:
       return define_round(bytes);
     case STEM_BLOB_MESSAGE:
