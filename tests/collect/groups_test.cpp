@@ -204,7 +204,8 @@ TEST_CASE("a group that makes no sense is refused") {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
     if (auto group = Group::parse(damaged)) {
       std::vector<stem_rec> record(group->size), out;
-      group->expand(record.data(), 1, out);
+      out.resize(group->records.size());
+      group->expand(record.data(), 1, out.data());
     }
     CHECK_FALSE(Group::parse(code.blob.substr(0, at)));
   }

@@ -50,33 +50,54 @@ std::optional<Group> Group::parse(const std::string& bytes) {
     if (kind == STEM_RAW_Expr || (is_access(r) && r.head >> 56 & STEM_AUX_LEAF)) ++ids;
   }
   if (ids != head.ids) return {};
+  g.find_parts();
   return g;
 }
 
-uint64_t Group::address(const stem_rec* r, size_t access) const {
-  const stem_group_access& a = accesses[access];
-  uint64_t address = 0;
-  if (a.at_addr) std::memcpy(&address, reinterpret_cast<const char*>(r) + a.at_addr, sizeof address);
-  return address + a.addr;
+void Group::find_parts() {
+  for (stem_rec& r : records) {
+    Part part;
+    if (is_access(r)) {
+      const stem_group_access& a = accesses[r.head & kAddress];
+      part.addr = a.addr;
+      part.at_addr = a.at_addr;
+      r.head = (r.head & ~kAddress) | (a.at_addr ? 0 : a.addr & kAddress);
+    }
+    part.taken = r.value == STEM_GROUP_TAKEN;
+    if (!part.taken && r.value) {
+      part.at_value = accesses[r.value - 1].at_value;
+      part.size = static_cast<uint8_t>(accesses[r.value - 1].size);
+    }
+    part.expr = r.expr != 0;
+    part.site = r.site && (r.head >> 48 & 0xff) == STEM_RAW_Expr;
+    parts_.push_back(part);
+  }
 }
 
-uint64_t Group::value(const stem_rec* r, size_t access) const {
-  const stem_group_access& a = accesses[access];
-  uint64_t value = 0;
-  std::memcpy(&value, reinterpret_cast<const char*>(r) + a.at_value, a.size);
-  return value;
-}
-
-void Group::expand(const stem_rec* r, uint32_t next_id, std::vector<stem_rec>& out) const {
-  for (stem_rec record : records) {
-    if (is_access(record)) record.head = (record.head & ~kAddress) | (address(r, record.head & kAddress) & kAddress);
-    if (record.value == STEM_GROUP_TAKEN)
-      record.value = taken(*r);
-    else if (record.value)
-      record.value = value(r, record.value - 1);
-    if (record.expr) record.expr += next_id - 1;
-    if (record.site && (record.head >> 48 & 0xff) == STEM_RAW_Expr) record.site += next_id - 1;
-    out.push_back(record);
+void Group::expand(const stem_rec* r, uint32_t next_id, stem_rec* out) const {
+  const char* const bytes = reinterpret_cast<const char*>(r);
+  const Part* part = parts_.data();
+  for (const stem_rec& record : records) {
+    *out = record;
+    if (part->at_addr) {
+      uint64_t address;
+      std::memcpy(&address, bytes + part->at_addr, sizeof address);
+      out->head |= (address + part->addr) & kAddress;
+    }
+    if (part->at_value) {
+      const char* at = bytes + part->at_value;
+      uint64_t value = 0;
+      if (part->size == 8) std::memcpy(&value, at, 8);
+      else if (part->size == 4) std::memcpy(&value, at, 4);
+      else if (part->size == 1) value = static_cast<uint8_t>(*at);
+      else std::memcpy(&value, at, part->size);
+      out->value = value;
+    } else if (part->taken) {
+      out->value = taken(*r);
+    }
+    if (part->expr) out->expr += next_id - 1;
+    if (part->site) out->site += next_id - 1;
+    ++out, ++part;
   }
 }
 

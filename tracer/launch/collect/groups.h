@@ -24,10 +24,19 @@ struct Group {
   static uint32_t size_of(const stem_rec& r) { return static_cast<uint32_t>(r.head >> 56); }
   static uint64_t taken(const stem_rec& r) { return r.head >> 32 & 0xff; }
 
-  uint64_t address(const stem_rec* r, size_t access) const;
-  uint64_t value(const stem_rec* r, size_t access) const;
-  // Adds the records that the one at r stands for; next_id: the thread's next expression.
-  void expand(const stem_rec* r, uint32_t next_id, std::vector<stem_rec>& out) const;
+  // The records that the one at r stands for, as many as `records` holds; next_id: the thread's next expression.
+  void expand(const stem_rec* r, uint32_t next_id, stem_rec* out) const;
+
+ private:
+  // What is to be filled in, and where in the group's record it stands (0: nowhere).
+  struct Part {
+    uint64_t addr = 0;
+    uint16_t at_addr = 0, at_value = 0;
+    uint8_t size = 0;
+    bool taken = false, expr = false, site = false;
+  };
+  std::vector<Part> parts_;  // of each record
+  void find_parts();
 };
 
 }  // namespace stem::collect

@@ -217,19 +217,22 @@ size_t Translator::groups(const stem_rec* begin, const stem_rec* end) {
   constexpr size_t kMost = 16384;
   const stem_rec* r = begin;
   uint32_t next = thread_->ids.next();
-  expanded_.clear();
-  while (r != end && kind_of(*r) == STEM_RAW_Group && expanded_.size() < kMost) {
+  size_t count = 0;
+  while (r != end && kind_of(*r) == STEM_RAW_Group && count < kMost) {
     const uint32_t number = Group::number(*r), size = Group::size_of(*r);
     if (number >= groups_.size() || size != groups_[number].size || size > static_cast<size_t>(end - r)) {
       spoil();
       break;
     }
-    groups_[number].expand(r, next, expanded_);
-    next += groups_[number].ids;
+    const Group& group = groups_[number];
+    if (expanded_.size() < count + group.records.size()) expanded_.resize(2 * (count + group.records.size()));
+    group.expand(r, next, &expanded_[count]);
+    count += group.records.size();
+    next += group.ids;
     r += size;
   }
   if (r == begin) return 1;
-  records(expanded_.data(), expanded_.data() + expanded_.size());  // among which there are no groups
+  records(expanded_.data(), expanded_.data() + count);  // among which there are no groups
   return static_cast<size_t>(r - begin);
 }
 
