@@ -1,14 +1,14 @@
 // A stretch of one thread's records that comes round again and again, as a loop makes them.
 //
-// Writing an item asks several tables: which shape is predicted here, what the last such event was, which operands such an
-// expression had. In a loop the answers are the same in every round, so a path keeps them: while records come as they came in the
-// round before, each is compared with its step, and only what it says anew (address, value, operands) is looked at. The file
-// is the same as without, byte by byte; an item costs a third.
+// Writing an item asks several tables: which shape is predicted here, what the last such event was, which operands such
+// an expression had. In a loop the answers are the same in every round, so a path keeps them: while records come as
+// they came in the round before, each is compared with its step, and only what it says anew (address, value, operands)
+// is looked at. The file is the same as without, byte by byte; an item costs a third.
 //
 // Where many rounds lie ahead they are taken at once, step by step instead of round by round (writer_columns.cpp).
 //
-// Whatever is not as before ends the run: the record is written the ordinary way. Any event written that way, and any change of a
-// prediction, may change the answers: they are then looked up again when the path is next entered.
+// Whatever is not as before ends the run: the record is written the ordinary way. Any event written that way, and any
+// change of a prediction, may change the answers: they are then looked up again when the path is next entered.
 #pragma once
 
 #include <vector>
@@ -33,7 +33,8 @@ struct Path {
     uint64_t key = 0;    // of an event: what can_repeat() was told
     uint64_t head = 0;   // of an event kind and aux, of an expression all of it
     uint32_t site = 0, expr = 0;
-    // An expression: its constant operand (0 none, 1 the first, 2 the second), and whether that is a new one in every round.
+    // An expression: its constant operand (0 none, 1 the first, 2 the second), and whether that is a new one in every
+    // round.
     uint8_t constant = 0, constant_width = 0;
     bool fresh = false;
     uint64_t constant_value = 0;
@@ -50,8 +51,8 @@ struct Path {
     uint32_t state = 0;
     uint64_t first = 0, length = 0, base = 0;
     Model::Template *operands = nullptr, *constant_operands = nullptr;
-    // Where it stands in a round: its item, its expression among the recorder's and among the file's (from 0). kRounds: the first of
-    // its expressions; `result`: the one that others use, and how wide that is.
+    // Where it stands in a round: its item, its expression among the recorder's and among the file's (from 0). kRounds:
+    // the first of its expressions; `result`: the one that others use, and how wide that is.
     uint32_t item = 0, local = 0, global = 0, result = 0;
     uint8_t result_width = 0;
   };
@@ -59,14 +60,15 @@ struct Path {
   ThreadId thread = kNone;
   uint64_t key = 0;  // of its first record
   std::vector<Step> steps;
-  size_t at = 0;         // the step that comes next
+  size_t at = 0;                           // the step that comes next
   uint64_t events_added = 0, changes = 0;  // how many there had been when the answers were looked up
   uint64_t contexts = 0;                   // which contexts predict its items: a bit for each hash modulo 64
   unsigned failures = 0;
   // Of one round. by_local: the step that makes the recorder's expression, if others can use that.
   uint32_t items = 0, events = 0, locals = 0, globals = 0;
   std::vector<uint16_t> by_local, fresh;  // fresh: the steps that are
-  std::vector<std::pair<uint32_t, uint32_t>> runs;  // of consecutive expressions that the recorder counts: from where, how many
+  std::vector<std::pair<uint32_t, uint32_t>>
+      runs;                                 // of consecutive expressions that the recorder counts: from where, how many
   bool columns = false;                     // whole rounds can be taken at once (writer_columns.cpp),
   bool events_lead = false;                 // from its first record on
   unsigned refusals = 0, columns_wait = 0;  // of the last tries; rounds until the next

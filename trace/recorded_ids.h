@@ -1,5 +1,5 @@
-// How a recorder's expressions become those of the file: a recorder counts them per thread and writes constants where they
-// are used; the file counts them over all threads, and a constant is an expression of its own.
+// How a recorder's expressions become those of the file: a recorder counts them per thread and writes constants where
+// they are used; the file counts them over all threads, and a constant is an expression of its own.
 #pragma once
 
 #include <utility>

@@ -1,8 +1,9 @@
-// A loop that only computes: each round makes the same expressions out of the result of the round before. A recorder tells such a
-// loop in one record and the file holds it as one item (Shape::kRounds): its expressions are made when they are read.
+// A loop that only computes: each round makes the same expressions out of the result of the round before. A recorder
+// tells such a loop in one record and the file holds it as one item (Shape::kRounds): its expressions are made when
+// they are read.
 //
-// They are a Const for each constant, then the nodes of each round. Of their values the model knows only that of the result: the
-// others are hardly ever used, and finding them all would take longer than everything else about the loop.
+// They are a Const for each constant, then the nodes of each round. Of their values the model knows only that of the
+// result: the others are hardly ever used, and finding them all would take longer than everything else about the loop.
 #pragma once
 
 #include <vector>

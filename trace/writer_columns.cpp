@@ -1,12 +1,13 @@
 // Many rounds of a path (trace/path.h) at once: each step is looked at over all rounds before the next one is.
 //
-// Round by round an item costs some seventy instructions, most of them to keep the model's state as it goes. Here it is found
-// first for how many rounds everything will be predicted: addresses go on by their strides, what is read is what memory holds or
-// what a step of the path wrote, what is written follows from expressions, from a formula or by its stride. Then
-// the state is set to what it is after the last of them. That is a loop over numbers for each step, a few instructions an item.
+// Round by round an item costs some seventy instructions, most of them to keep the model's state as it goes. Here it is
+// found first for how many rounds everything will be predicted: addresses go on by their strides, what is read is what
+// memory holds or what a step of the path wrote, what is written follows from expressions, from a formula or by its
+// stride. Then the state is set to what it is after the last of them. That is a loop over numbers for each step, a few
+// instructions an item.
 //
-// Nothing is changed before all is known. What does not fit (accesses that overlap in any other way than being the same, a miss of
-// any prediction but that of a new constant's value) is left to the slower way, round by round.
+// Nothing is changed before all is known. What does not fit (accesses that overlap in any other way than being the
+// same, a miss of any prediction but that of a new constant's value) is left to the slower way, round by round.
 #include <algorithm>
 #include <cstring>
 
@@ -19,15 +20,18 @@ namespace {
 using Step = Path::Step;
 constexpr uint64_t kAddress = 0xffffffffffffull;
 constexpr size_t kLater = SIZE_MAX;  // instead of a number of rounds: what an operand is made of was not looked at yet
-constexpr uint32_t kUnsettled = 3;  // rounds: after a jump a new stride needs two more (Model::State::move_to)
+constexpr uint32_t kUnsettled = 3;   // rounds: after a jump a new stride needs two more (Model::State::move_to)
 
 bool is_access(const Step& step) { return step.what == Step::kRead || step.what == Step::kWrite; }
 
 uint64_t load(const uint8_t* at, unsigned size) {
   uint64_t value = 0;
-  if (size == 8) std::memcpy(&value, at, 8);
-  else if (size == 4) std::memcpy(&value, at, 4);
-  else std::memcpy(&value, at, size);
+  if (size == 8)
+    std::memcpy(&value, at, 8);
+  else if (size == 4)
+    std::memcpy(&value, at, 4);
+  else
+    std::memcpy(&value, at, size);
   return value;
 }
 
@@ -52,18 +56,25 @@ void each(uint64_t* out, const uint64_t* a, const uint64_t* b, size_t n, Of of) 
 }
 
 // Kept apart for the usual operations: no question which one it is at every number.
-void apply_all(Op op, unsigned width, uint64_t given, const uint64_t* a, unsigned a_width, const uint64_t* b, unsigned b_width, uint64_t* out, size_t n) {
+void apply_all(Op op, unsigned width, uint64_t given, const uint64_t* a, unsigned a_width, const uint64_t* b,
+               unsigned b_width, uint64_t* out, size_t n) {
   const uint64_t mask = width_mask(width);
-  if (op == Op::Add) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x + y) & mask; });
-  else if (op == Op::Sub) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x - y) & mask; });
-  else if (op == Op::Mul) each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x * y) & mask; });
-  else if (op == Op::Eq) each(out, a, b, n, [](uint64_t x, uint64_t y) { return uint64_t{x == y}; });
-  else each(out, a, b, n, [&](uint64_t x, uint64_t y) { return apply(op, width, x, y, 0, a_width, b_width, given); });
+  if (op == Op::Add)
+    each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x + y) & mask; });
+  else if (op == Op::Sub)
+    each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x - y) & mask; });
+  else if (op == Op::Mul)
+    each(out, a, b, n, [mask](uint64_t x, uint64_t y) { return (x * y) & mask; });
+  else if (op == Op::Eq)
+    each(out, a, b, n, [](uint64_t x, uint64_t y) { return uint64_t{x == y}; });
+  else
+    each(out, a, b, n, [&](uint64_t x, uint64_t y) { return apply(op, width, x, y, 0, a_width, b_width, given); });
 }
 
 }  // namespace
 
-// Do the records come as in the path, at addresses that go on by a stride? Fills in the values of events and their places.
+// Do the records come as in the path, at addresses that go on by a stride? Fills in the values of events and their
+// places.
 size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) {
   Columns& c = *columns_;
   const size_t count = path.steps.size();
@@ -88,7 +99,8 @@ size_t Writer::match_records(const Path& path, const stem_rec* first, size_t n) 
     uint64_t* values = c.values[j].data();
     values[0] = s.value;
     const uint64_t mask = is_access(step) ? width_mask(8u * step.size) : ~0ull;
-    for (uint64_t head = step.head << 48 | address; k < n && r->head == head && r->site == step.site; ++k, head += stride, r += count)
+    for (uint64_t head = step.head << 48 | address; k < n && r->head == head && r->site == step.site;
+         ++k, head += stride, r += count)
       values[k + 1] = r->value & mask;
     n = k;
     if (step.fixed)
@@ -137,7 +149,8 @@ size_t Writer::match_reads(const Path& path, size_t n) {
     size_t k = 0;
     if (place.stride == 0) {
       if (!model_.shadow().known(place.first, step.size) || load(bytes, step.size) != values[0]) return 0;
-      if (after < count) k = 1 + equal(values + 1, c.values[after].data() + 1, n - 1);
+      if (after < count)
+        k = 1 + equal(values + 1, c.values[after].data() + 1, n - 1);
       else
         for (k = 1; k < n && values[k] == values[0];) ++k;
     } else if (place.stride == step.size && model_.shadow().known(place.low, n * step.size)) {
@@ -156,9 +169,10 @@ size_t Writer::match_reads(const Path& path, size_t n) {
   return n;
 }
 
-// An operand that a step's records name: an expression of the same round or of the round before, or (fixed) one of before them all.
-// Goes to the first or second operand of the step's expression.
-size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, uint32_t stem_rec::*field, size_t n, const IdRuns& ids, bool fixed) {
+// An operand that a step's records name: an expression of the same round or of the round before, or (fixed) one of
+// before them all. Goes to the first or second operand of the step's expression.
+size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, uint32_t stem_rec::* field, size_t n,
+                             const IdRuns& ids, bool fixed) {
   Columns& c = *columns_;
   const size_t count = path.steps.size();
   const Step& step = path.steps[j];
@@ -167,7 +181,8 @@ size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, 
   const stem_rec* r = first + j;
   const uint32_t id = r->*field, more = fixed ? 0 : path.locals, local = ids.next();
   size_t k = 1;
-  for (const stem_rec* other = r + count; k < n && other->*field == id + static_cast<uint32_t>(k) * more; ++k) other += count;
+  for (const stem_rec* other = r + count; k < n && other->*field == id + static_cast<uint32_t>(k) * more; ++k)
+    other += count;
   n = k;
   const ExprId base = model_.next_expr();
   uint64_t value;
@@ -203,11 +218,14 @@ size_t Writer::match_operand(const Path& path, size_t j, const stem_rec* first, 
 bool Writer::displaces(const Path& path, const Step& step, uint64_t value, const Constants& constants) const {
   if (constants.find(step.constant_width, value, model_.next_expr())) return true;
   for (const Step& other : path.steps)
-    if (other.constant && !other.fresh && Constants::exclude(step.constant_width, value, other.constant_width, other.constant_value)) return true;
+    if (other.constant && !other.fresh &&
+        Constants::exclude(step.constant_width, value, other.constant_width, other.constant_value))
+      return true;
   return false;
 }
 
-size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids, const Constants& constants) {
+size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, size_t n, const IdRuns& ids,
+                          const Constants& constants) {
   Columns& c = *columns_;
   const size_t count = path.steps.size();
   const Step& step = path.steps[j];
@@ -232,7 +250,8 @@ size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, siz
     size_t k = 0;
     for (; k < n; ++k, r += count) {
       const uint64_t value = r->value & mask;
-      if (r->*field != 0 || value != begin + (k + 1) * by || (step.fresh && displaces(path, step, value, constants))) break;
+      if (r->*field != 0 || value != begin + (k + 1) * by || (step.fresh && displaces(path, step, value, constants)))
+        break;
       values[k] = value;
     }
     n = k;
@@ -240,25 +259,29 @@ size_t Writer::match_expr(const Path& path, size_t j, const stem_rec* first, siz
     r = first + j;
   }
   if (step.constant != 1 && n) n = match_operand(path, j, first, &stem_rec::expr, n, ids, t.operand[0].by_absolute);
-  if (step.binary && step.constant != 2 && n && n != kLater) n = match_operand(path, j, first, &stem_rec::site, n, ids, t.operand[1].by_absolute);
+  if (step.binary && step.constant != 2 && n && n != kLater)
+    n = match_operand(path, j, first, &stem_rec::site, n, ids, t.operand[1].by_absolute);
   if (n == kLater) return n;
   auto predicted = [](const Model::Operand& operand, const Columns::Operand& its) {
     if (its.id) return operand.by_absolute && operand.absolute == its.id;
     if (its.distance == 0) return (operand.by_absolute ? operand.absolute : operand.relative) == 0;  // none
     return !operand.by_absolute && operand.relative == its.distance;
   };
-  if (n == 0 || !predicted(t.operand[0], e.a) || !predicted(t.operand[1], e.b) || !predicted(t.operand[2], {})) return 0;
+  if (n == 0 || !predicted(t.operand[0], e.a) || !predicted(t.operand[1], e.b) || !predicted(t.operand[2], {}))
+    return 0;
   uint64_t* out = c.values[j].data() + 1;
   if (step.op == Op::Opaque) {
     const uint64_t mask = width_mask(step.width);
     size_t k = 0;
-    for (; k < n && (r->value & mask) == t.value && (step.binary || r->site == 0); ++k, r += count) out[k] = r->value & mask;
+    for (; k < n && (r->value & mask) == t.value && (step.binary || r->site == 0); ++k, r += count)
+      out[k] = r->value & mask;
     e.given = t.value;
     return k;
   }
   if (step.op == Op::Extract) e.given = step.head >> 16 & 0xff;
   if (t.value != e.given) return 0;
-  apply_all(step.op, step.width, e.given, e.a.values, e.a.width, e.b.values ? e.b.values : e.a.values, e.b.width, out, n);
+  apply_all(step.op, step.width, e.given, e.a.values, e.a.width, e.b.values ? e.b.values : e.a.values, e.b.width, out,
+            n);
   return n;
 }
 
@@ -283,7 +306,8 @@ size_t Writer::match_formula(const Path& path, size_t j, size_t n) {
   const uint64_t* from[3];
   for (int i = 0; i < 3; ++i) {
     size_t source = 0;
-    while (source < path.steps.size() && (!is_access(path.steps[source]) || path.steps[source].state != s.source[i])) ++source;
+    while (source < path.steps.size() && (!is_access(path.steps[source]) || path.steps[source].state != s.source[i]))
+      ++source;
     if (source < path.steps.size()) {
       from[i] = c.values[source].data() + (source < j ? 1 : 0);
     } else {
@@ -325,15 +349,18 @@ size_t Writer::match_event(const Path& path, size_t j, const stem_rec* first, si
 }
 
 // Leading: the three items that come first, events, follow what was before the path.
-size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants, bool leading) {
+size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, IdRuns& ids, Constants& constants,
+                            bool leading) {
   if (!columns_) columns_ = std::make_unique<Columns>();
-  size_t n = std::min({rounds, kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
+  size_t n =
+      std::min({rounds, kMostRounds, size_t{(kBlockItems - 2 - std::min(items_, kBlockItems - 2)) / path.items}});
   if (n < Columns::kLeastRounds || model_.next_expr() > UINT32_MAX - 2 - path.globals * kMostRounds) return 0;
   const auto* ahead = reinterpret_cast<const char*>(first + n * path.steps.size());
   n = match_records(path, first, n);
   // Other processors wrote the records: ask for what comes after these before it is needed.
   if (n < kMostRounds) ahead = reinterpret_cast<const char*>(first + n * path.steps.size());
-  for (size_t i = 0; i < std::min<size_t>(n * path.steps.size() * sizeof(stem_rec), 32768); i += 64) __builtin_prefetch(ahead + i);
+  for (size_t i = 0; i < std::min<size_t>(n * path.steps.size() * sizeof(stem_rec), 32768); i += 64)
+    __builtin_prefetch(ahead + i);
   if (n >= Columns::kLeastRounds) n = match_reads(path, n);
   // In the order of the path, but for what needs the round before of something after it.
   std::fill_n(columns_->done.begin(), path.steps.size(), false);
@@ -341,11 +368,15 @@ size_t Writer::take_columns(Path& path, const stem_rec* first, size_t rounds, Id
   for (int pass = 0; pass < 4 && left; ++pass) {
     for (size_t j = 0; j < path.steps.size() && n >= Columns::kLeastRounds; ++j) {
       const Step& step = path.steps[j];
-      if (columns_->done[j] || (pass == 0 && step.what == Step::kRounds)) continue;  // those last: they take the longest
+      if (columns_->done[j] || (pass == 0 && step.what == Step::kRounds))
+        continue;  // those last: they take the longest
       size_t some = n;
-      if (step.what == Step::kExpr) some = match_expr(path, j, first, n, ids, constants);
-      else if (step.what == Step::kRounds) some = match_rounds(path, j, first, n, ids);
-      else if (step.what != Step::kRead) some = match_event(path, j, first, n, ids);
+      if (step.what == Step::kExpr)
+        some = match_expr(path, j, first, n, ids, constants);
+      else if (step.what == Step::kRounds)
+        some = match_rounds(path, j, first, n, ids);
+      else if (step.what != Step::kRead)
+        some = match_event(path, j, first, n, ids);
       if (some == kLater) continue;
       n = some;
       columns_->done[j] = true;
@@ -364,11 +395,13 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
     const Step& step = path.steps[j];
     const uint64_t* values = c.values[j].data() + 1;
     if (step.what == Step::kExpr || step.leaf)
-      for (uint32_t k = 0; k < n; ++k) model_.set_value(base + k * path.globals + step.global, step.result_width, values[k]);
+      for (uint32_t k = 0; k < n; ++k)
+        model_.set_value(base + k * path.globals + step.global, step.result_width, values[k]);
     if (step.what == Step::kRounds) {
       const uint32_t exprs = rounds_[step.round].exprs(step.rounds);
       for (uint32_t k = 0; k < n; ++k)
-        model_.set_rounds(base + k * path.globals + step.global, exprs, step.result - step.global, step.result_width, values[k], true);
+        model_.set_rounds(base + k * path.globals + step.global, exprs, step.result - step.global, step.result_width,
+                          values[k], true);
       const ExprId at = last + step.global;
       const Columns::Operand& input = c.expressions[j].a;
       step.operands->operand[0].confirm(at, input.id ? input.id : at - input.distance);
@@ -377,7 +410,9 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
     if (step.what == Step::kExpr) {
       const Columns::Expression& e = c.expressions[j];
       const ExprId at = last + step.global;
-      auto its = [at](const Columns::Operand& operand) { return operand.id ? operand.id : operand.distance ? at - operand.distance : 0; };
+      auto its = [at](const Columns::Operand& operand) {
+        return operand.id ? operand.id : operand.distance ? at - operand.distance : 0;
+      };
       step.operands->operand[0].confirm(at, its(e.a));
       step.operands->operand[1].confirm(at, its(e.b));
       if (!step.fresh) continue;
@@ -415,8 +450,8 @@ void Writer::add_columns(Path& path, uint32_t n, IdRuns& ids, Constants& constan
   items_ += n * path.items;
 }
 
-// What was not predicted: the values of new constants; in the first rounds addresses where a loop begins anew, and shapes that
-// came after something else the last time. The states' places are set.
+// What was not predicted: the values of new constants; in the first rounds addresses where a loop begins anew, and
+// shapes that came after something else the last time. The states' places are set.
 void Writer::put_misses(Path& path, uint32_t n, bool leading) {
   Columns& c = *columns_;
   uint32_t before = hits_, done = 0;  // done: items up to and with the last miss
@@ -445,7 +480,8 @@ void Writer::put_misses(Path& path, uint32_t n, bool leading) {
   // A shape that surprises in the context before the path: that may be one of the path's own contexts, too.
   bool surprise = false;
   Model::Context context = model_.context();
-  for (size_t j = 0; j < 3 && leading; context.push(path.steps[j++].code)) surprise |= !model_.predicts(context.hash, path.steps[j].code);
+  for (size_t j = 0; j < 3 && leading; context.push(path.steps[j++].code))
+    surprise |= !model_.predicts(context.hash, path.steps[j].code);
   size_t count = 0;
   for (size_t j = 0; j < path.steps.size(); ++j) {
     const Step& step = path.steps[j];

@@ -57,7 +57,8 @@ bool Writer::complete(Path& path) const {
   }
   std::sort(predictions.begin(), predictions.end());
   for (size_t i = 1; i < predictions.size(); ++i)
-    if (predictions[i].first == predictions[i - 1].first && predictions[i].second != predictions[i - 1].second) return false;
+    if (predictions[i].first == predictions[i - 1].first && predictions[i].second != predictions[i - 1].second)
+      return false;
   path.events_added = 0;
   path.contexts = 0;
   for (const auto& [hash, code] : predictions) path.contexts |= 1ull << (hash & 63);
@@ -86,7 +87,8 @@ bool Writer::complete(Path& path) const {
       step.result += round.result_of(step.rounds);
       step.result_width = static_cast<uint8_t>(round.width());
       path.by_local.resize(path.locals + exprs, Path::kNoStep);
-      path.by_local[path.locals + exprs - round.count() + round.result()] = static_cast<uint16_t>(&step - path.steps.data());
+      path.by_local[path.locals + exprs - round.count() + round.result()] =
+          static_cast<uint16_t>(&step - path.steps.data());
       path.runs.emplace_back(path.globals + round.constants(), exprs);
       path.locals += exprs, path.globals += round.exprs(step.rounds);
       continue;
@@ -97,14 +99,17 @@ bool Writer::complete(Path& path) const {
     }
     if (step.what == Step::kExpr || step.leaf) {
       path.by_local.push_back(static_cast<uint16_t>(&step - path.steps.data()));
-      if (path.runs.empty() || path.runs.back().first + path.runs.back().second != path.globals) path.runs.emplace_back(path.globals, 0);
+      if (path.runs.empty() || path.runs.back().first + path.runs.back().second != path.globals)
+        path.runs.emplace_back(path.globals, 0);
       ++path.runs.back().second;
       ++path.locals, ++path.globals;
     }
   }
-  path.events_lead = path.steps.size() >= 3 && std::all_of(path.steps.begin(), path.steps.begin() + 3, [](const Step& step) { return is_event(step); });
+  path.events_lead = path.steps.size() >= 3 && std::all_of(path.steps.begin(), path.steps.begin() + 3,
+                                                           [](const Step& step) { return is_event(step); });
   std::sort(states.begin(), states.end());
-  if (std::adjacent_find(states.begin(), states.end()) != states.end()) path.columns = false;  // what one leaves the other changes
+  if (std::adjacent_find(states.begin(), states.end()) != states.end())
+    path.columns = false;  // what one leaves the other changes
   return true;
 }
 
@@ -127,15 +132,16 @@ void Writer::look_up(Path& path) {
       step.constant_operands = &model_.template_at(step.constant_hash, step.constant_code);
     } else {
       const Lane& lane = lanes_[lane_index(step.key, path.thread)];
-      const bool same = lane.raw == step.key && lane.thread == path.thread && lane.code == step.code && *lane.stamp_at == lane.stamp;
+      const bool same =
+          lane.raw == step.key && lane.thread == path.thread && lane.code == step.code && *lane.stamp_at == lane.stamp;
       step.state = lane.state, step.first = lane.first, step.base = lane.base;
       step.length = same ? lane.length : 0;  // no address will do
     }
   }
 }
 
-// Control byte of an item, as far as its shape goes. Leading: the first three items of a run, whose predictions depend on what was
-// before the path.
+// Control byte of an item, as far as its shape goes. Leading: the first three items of a run, whose predictions depend
+// on what was before the path.
 template <bool leading>
 inline uint8_t Writer::follow_shape(uint32_t code, uint32_t hash, bool& predicted) {
   if (leading ? model_.predicted_shape() == code : predicted) {
@@ -159,7 +165,9 @@ inline bool Writer::follow_event(Step& step, const stem_rec& r, IdRuns& ids) {
   if (r.head >> 48 != step.head || r.site != step.site || addr - step.first >= step.length) return false;
   uint64_t value = r.value;
   ExprId expr = 0;
-  const auto kind = what == Step::kRead ? Kind::Read : what == Step::kWrite ? Kind::Write : static_cast<Kind>(step.head & 0xff);
+  const auto kind = what == Step::kRead    ? Kind::Read
+                    : what == Step::kWrite ? Kind::Write
+                                           : static_cast<Kind>(step.head & 0xff);
   if (what != Step::kOther) {
     value &= step.mask;
     if (what == Step::kWrite && r.expr) expr = ids.find(r.expr);
@@ -225,7 +233,8 @@ inline bool Writer::follow_expr(Step& step, const stem_rec& r, IdRuns& ids, Cons
 template <bool leading>
 inline bool Writer::follow_rounds(Step& step, const stem_rec& r, IdRuns& ids) {
   const ExprId input = ids.find(r.expr), next = model_.next_expr();
-  if (r.head >> 48 != step.head || r.site != step.site || r.value < 1 || r.value > Round::kMostRounds || input == 0) return false;
+  if (r.head >> 48 != step.head || r.site != step.site || r.value < 1 || r.value > Round::kMostRounds || input == 0)
+    return false;
   const Round& round = rounds_[step.round];
   const auto rounds = static_cast<uint32_t>(r.value);
   if (round.exprs(rounds) >= UINT32_MAX - next) return false;
@@ -292,7 +301,7 @@ size_t Writer::follow(Path& path, const stem_rec* first, const stem_rec* end, Id
     if (++i == count) i = 0;
   }
   path.changes = model_.changes();  // what changed, changed here
-  uint32_t last[4];          // the items behind us, latest first
+  uint32_t last[4];                 // the items behind us, latest first
   size_t n = 0;
   for (size_t k = i; n < 3;) {
     const Step& step = steps[k = (k ? k : count) - 1];

@@ -1,5 +1,6 @@
-// Records that come round again are written along paths, many rounds at once. The file must be the one that the ordinary way gives,
-// which writes record by record: random loops of everything that a path can hold, with everything that can end one.
+// Records that come round again are written along paths, many rounds at once. The file must be the one that the
+// ordinary way gives, which writes record by record: random loops of everything that a path can hold, with everything
+// that can end one.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -51,8 +52,13 @@ class Program {
     stream.blob(STEM_BLOB_MODULE_PATH, fs::read_symlink("/proc/self/exe"));
     // h = (h ^ h >> 7) * odd, and one of other shape and width.
     define({{STEM_OP_LShr, 64, 1, 0, 7}, {STEM_OP_Xor, 64, 1, 2, 0}, {STEM_OP_Mul, 64, 3, 0, 0x9e3779b97f4a7c15}}, 2);
-    define({{STEM_OP_Sub, 32, 0, 1, 77}, {STEM_OP_Add, 32, 2, 2, 0}, {STEM_OP_Or, 32, 3, 1, 0}, {STEM_OP_And, 32, 4, 0, 0xffffff}}, 2);
-    for (uint64_t i = 0; i < kWords; ++i) store(0x500, kBase + 8 * i, 8, std::bit_cast<uint64_t>(double(random_() % 1000) / 8), 0);
+    define({{STEM_OP_Sub, 32, 0, 1, 77},
+            {STEM_OP_Add, 32, 2, 2, 0},
+            {STEM_OP_Or, 32, 3, 1, 0},
+            {STEM_OP_And, 32, 4, 0, 0xffffff}},
+           2);
+    for (uint64_t i = 0; i < kWords; ++i)
+      store(0x500, kBase + 8 * i, 8, std::bit_cast<uint64_t>(double(random_() % 1000) / 8), 0);
   }
 
   void loop() {
@@ -62,7 +68,7 @@ class Program {
     const uint64_t rounds = random_() % 200;
     for (uint64_t round = 0; round < rounds; ++round) {
       for (auto& step : steps)
-        if (random_() % 400) step(round);  // now and then one is left out
+        if (random_() % 400) step(round);                          // now and then one is left out
       if (random_() % 300 == 0) memory_[random_() % kWords] ^= 1;  // somebody unseen wrote
     }
   }
@@ -111,7 +117,8 @@ class Program {
         const double factor = double(random_() % 100) / 16;
         return [=, this](uint64_t round) {
           const uint64_t to = at(p, 8, round);
-          const double x = std::bit_cast<double>(load(a, to, STEM_AUX_PINNED)), y = std::bit_cast<double>(load(b, at(q, 8, round), STEM_AUX_PINNED));
+          const double x = std::bit_cast<double>(load(a, to, STEM_AUX_PINNED)),
+                       y = std::bit_cast<double>(load(b, at(q, 8, round), STEM_AUX_PINNED));
           const double z = x - factor * y;
           store(c, to, 8, std::bit_cast<uint64_t>(z == z ? z : 0.0), 0);
         };

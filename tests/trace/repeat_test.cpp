@@ -89,7 +89,8 @@ uint64_t write(const std::string& path, bool short_way) {
   return shorts;
 }
 
-// Loops that hash what was read, of many lengths and shapes, as a whole or expression by expression; each branches on its result.
+// Loops that hash what was read, of many lengths and shapes, as a whole or expression by expression; each branches on
+// its result.
 void hash(const std::string& path, bool whole) {
   Writer writer(path, Meta{});
   writer.add_site({1, "a.c", 1, 1, "f", "a", ""});
@@ -190,7 +191,8 @@ TEST_CASE("expressions of loops, written as a whole") {
 
 TEST_CASE("values of several loops at once are those of each") {
   std::mt19937_64 random(5);
-  const Round wide({{Op::LShr, 64, 1, 0, 7}, {Op::Xor, 64, 1, 2, 0}, {Op::Mul, 64, 3, 0, 5}}, 1), narrow({{Op::Add, 17, 1, 0, 3}, {Op::Mul, 17, 2, 1, 0}}, 1);
+  const Round wide({{Op::LShr, 64, 1, 0, 7}, {Op::Xor, 64, 1, 2, 0}, {Op::Mul, 64, 3, 0, 5}}, 1),
+      narrow({{Op::Add, 17, 1, 0, 3}, {Op::Mul, 17, 2, 1, 0}}, 1);
   for (const Round* round : {&wide, &narrow}) {
     std::vector<uint64_t> inputs(19), results(19);
     for (uint64_t& input : inputs) input = random() & 0x1ffff;

@@ -40,7 +40,8 @@ size_t coming_period(std::span<const stem_rec> records, size_t most) {
 bool holds_loop(std::span<const stem_rec> round) {
   for (size_t i = 0; i < round.size(); ++i)
     for (size_t k = 1; i + 2 * k < round.size(); ++k)
-      if (kind_of(round[i]) != STEM_RAW_Expr && alike(round[i], round[i + k]) && alike(round[i], round[i + 2 * k])) return true;
+      if (kind_of(round[i]) != STEM_RAW_Expr && alike(round[i], round[i + k]) && alike(round[i], round[i + 2 * k]))
+        return true;
   return false;
 }
 
@@ -99,7 +100,8 @@ void Translator::learn(const stem_rec& r, trace::ExprId before) {
     step.key ^= static_cast<uint64_t>(r.expr) << 48;
   }
   learning_->steps.push_back(step);
-  if (!writer_.complete(learning_->steps.back(), learning_->thread) || (--learn_left_ == 0 && !writer_.complete(*learning_))) {
+  if (!writer_.complete(learning_->steps.back(), learning_->thread) ||
+      (--learn_left_ == 0 && !writer_.complete(*learning_))) {
     learning_->steps.clear();
     learning_ = nullptr;
   } else if (learn_left_ == 0) {
@@ -117,8 +119,10 @@ size_t Translator::along_path(const stem_rec* at, const stem_rec* end) {
     if (!path.steps.empty()) {
       path.at = 0;
       const size_t used = writer_.follow(path, at, end, thread_->ids, constants_);
-      if (used >= path.steps.size()) path.failures = 0;
-      else if (++path.failures > kMostFailures) path.steps.clear();
+      if (used >= path.steps.size())
+        path.failures = 0;
+      else if (++path.failures > kMostFailures)
+        path.steps.clear();
       return used;
     }
     if (path.failures) return --path.failures, 0;
